@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 22] = [
+const WORKLOADS: [&str; 24] = [
     "W1",
     "W2",
     "W3",
@@ -27,6 +27,8 @@ const WORKLOADS: [&str; 22] = [
     "compile_workflow",
     "condition",
     "simulate",
+    "fork",
+    "diff",
     "driven",
     "answer",
     "mcp",

@@ -21,6 +21,8 @@
 //! | `race` | 1,000 paths, each in the process of a tool, and the first that completes: how long the others live on |
 //! | `resume_flow` | a workflow that failed at its last call but one of 10,000, up to the first request of its resume |
 //! | `simulate` | simulated runs of a workflow of 20 nodes, with faults, crashes and other orders |
+//! | `fork` | forks of a run of 100,000 events until their first effect, and 1,000 forks of forks |
+//! | `diff` | comparing two runs of 100,000 events, and a run and its fork |
 //! | `condition` | a million evaluations of an expression |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
@@ -49,6 +51,7 @@ mod serve;
 mod simulate;
 mod steps;
 mod tools;
+mod travel;
 mod views;
 mod workflows;
 
@@ -95,6 +98,8 @@ fn bench() -> Result<()> {
         "resume_flow" => flows::resume(scale),
         "simulate" => simulate::simulate(scale),
         "condition" => workflows::condition(scale),
+        "fork" => travel::fork(scale),
+        "diff" => travel::diff(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),
         "mcp" => mcp::mcp(scale),
@@ -114,6 +119,8 @@ fn bench() -> Result<()> {
             simulate::simulate(scale)?;
             flows::race(scale)?;
             flows::resume(scale)?;
+            travel::fork(scale)?;
+            travel::diff(scale)?;
             runs::w4(scale)?;
             parts::w7(scale)?;
             parts::compile(scale)?;

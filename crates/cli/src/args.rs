@@ -236,6 +236,7 @@ Examples:
   selvedge fork 1kq3 --at 24 --model qwen3         # another model from there on
   selvedge fork 1kq3 --set-message 31='Thursday.'  # as if that had been said
   selvedge fork 1kq3 --document edited.json        # another document
+  selvedge fork 1kq3 --document edited.json --dry-run
 
 Events are those of `selvedge show RUN --events`. The run itself is not changed, and may still go on. Whatever the \
 edits leave as it was is taken from the run; only the rest is asked again. A node that had finished by event N \
@@ -256,6 +257,9 @@ pub(crate) struct ForkArgs {
     /// Another text for the message that event N appended
     #[arg(long, value_name = "N=TEXT", allow_hyphen_values = true)]
     pub(crate) set_message: Vec<String>,
+    /// Only say what would be taken from the run and what would run, and why: nothing is recorded, asked or called
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// How it is run from here on.
     #[command(flatten)]
     pub(crate) exec: Exec,

@@ -11,6 +11,7 @@ use crate::inspect::args::{
     DoctorArgs, ExportArgs, HelpArgs, ImportArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
 use crate::inspect::completions::{CompleteArgs, CompletionsArgs};
+use crate::inspect::diff::DiffArgs;
 use crate::inspect::explain::ExplainArgs;
 use crate::inspect::graph::GraphArgs;
 use crate::inspect::init::InitArgs;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Show(Later<ShowArgs>),
     /// Show when each node of a run ran, and whom it waited for
     Explain(Later<ExplainArgs>),
+    /// Compare two runs: threads, results, metadata and what each used
+    Diff(Later<DiffArgs>),
     /// Run a document in a simulated world, over and over, and find what bad luck does to it
     Simulate(Later<SimulateArgs>),
     /// Verify that a recorded run follows from its inputs

@@ -86,6 +86,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Show(args) => inspect::show(&args, &cli.common, ui),
         Command::Explain(args) => inspect::explain::explain(&args, &cli.common, ui),
         Command::Simulate(args) => simulate::simulate(&args, &cli.common, ui),
+        Command::Diff(args) => inspect::diff::diff(&args, &cli.common, ui),
         Command::Replay(args) => inspect::replay(&args, &cli.common, ui),
         Command::Export(args) => inspect::export(&args, &cli.common, ui),
         Command::Import(args) => import::import(&args, &cli.common, ui),

@@ -1,5 +1,6 @@
 //! One run, begun and driven until it ends, waits or is interrupted, and then printed.
 
+use crate::afresh;
 use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::output::Report;
@@ -145,6 +146,12 @@ impl Drive<'_> {
     }
 
     fn print(&self) -> Exit {
+        if let Some(from) = &self.run.fork {
+            let saved = afresh::saved(&self.run.state.saved());
+            if !saved.is_empty() {
+                self.ui.note(&format!("taken from {}, and not asked for again: {saved}", from.run));
+            }
+        }
         self.report().conclude(self.ui)
     }
 

@@ -4,6 +4,7 @@
 mod answers;
 pub(crate) mod args;
 pub(crate) mod completions;
+pub(crate) mod diff;
 mod doctor;
 pub(crate) mod events;
 pub(crate) mod explain;

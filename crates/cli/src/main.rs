@@ -10,6 +10,7 @@
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
+mod afresh;
 mod args;
 mod asks;
 mod block_on;

@@ -1,5 +1,6 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
+use crate::afresh;
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
 use crate::printed;
@@ -7,7 +8,7 @@ use crate::ui::Ui;
 use crate::ways::Way;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;
-use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, State, StepResult, View, Warning};
+use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, Saved, State, StepResult, View, Warning};
 use selvedge_host::text::{harmless, one_line};
 use selvedge_host::tools::tool_changed;
 use selvedge_host::{Error, RecordedRun};
@@ -124,7 +125,7 @@ impl Report<'_> {
             view.threads().map(|(name, thread)| (name.to_string(), json!(thread))).collect();
         let results: Map<String, Value> =
             view.results().map(|result| (result.name.to_string(), self.result(&result))).collect();
-        json!({
+        let mut object = json!({
             "run_id": self.run,
             "status": view.status(),
             "output": view.output(),
@@ -141,7 +142,13 @@ impl Report<'_> {
             "scripted": self.scripted,
             "warnings": self.warnings(),
             "usage": selvedge_runtime::usage(self.state),
-        })
+        });
+        // Of a run that began anew: what it did not have to ask for again (E-29).
+        let saved = self.state.saved();
+        if let Some(fields) = object.as_object_mut().filter(|_| saved != Saved::default()) {
+            fields.insert("saved".to_owned(), afresh::saved_json(&saved));
+        }
+        object
     }
 
     fn result(&self, result: &StepResult<'_>) -> Value {

@@ -75,8 +75,9 @@ pub use graph::{Action, AskKind, Graph};
 pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
-    Asking, Declined, JoinView, NodeSoFar, NodeView, PathEnd, PathView, PendingEffect, Place, Publication,
-    Published, Recording, RunStatus, RuntimeValue, State, StepResult, Usage, View, answered, done, reasoned,
+    Afresh, Asking, Declined, JoinView, NodeSoFar, NodeView, Origin, PathEnd, PathView, PendingEffect, Place,
+    Publication, Published, Recording, RunStatus, RuntimeValue, Saved, State, StepResult, Usage, View,
+    answered, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::{Messages, ThreadView};

@@ -8,6 +8,7 @@
 mod apply;
 mod asks;
 mod attempts;
+mod authors;
 mod bindings;
 mod budgets;
 mod calls;
@@ -54,7 +55,7 @@ pub use asks::answered;
 pub use doubt::{done, reasoned};
 pub use fork::Place;
 pub use phase::Publication;
-pub use reuse::Recording;
+pub use reuse::{Afresh, Origin, Recording, Saved};
 pub use state::{Asking, Declined, PendingEffect, State};
 pub use usage::Usage;
 pub use view::{

@@ -1,7 +1,10 @@
 //! A recorded run goes on from any of its events as a new run, with or without changes (E-19, C-13).
 
+mod dry_run;
 mod edits;
 pub(crate) mod source;
+
+pub use dry_run::DryRun;
 
 use crate::begun::ForkedFrom;
 use crate::config::Config;
@@ -18,12 +21,13 @@ use crate::tools::Pins;
 use crate::trust::imported::Replaced;
 use crate::{secrets, tools};
 use selvedge_dialects::{Diagnostic, Severity};
-use selvedge_engine::{Budget, Fork, Graph, Input, Record, State};
+use selvedge_engine::{Budget, Fork, Graph, Input, Record, Start, State, ToolDef};
 use selvedge_runtime::{Clock, Count, SystemClock};
 use selvedge_store::{Entry, ForkPoint, NewRun, RunStatus};
 use selvedge_tools::Catalogue;
 use serde_json::{Map, Value};
 use source::Source;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,27 +147,44 @@ pub(crate) async fn prepare(
     config: &Config,
     options: &mut RunOptions,
     source: &Source,
-    (given, over): (Map<String, Value>, Budget),
+    given: (Map<String, Value>, Budget),
 ) -> Result<(Catalogue, Models, Changed), Error> {
     let (graph, observer) = (&source.graph, host.observer.as_ref());
-    let mut anew: Option<Arc<Graph>> = None;
-    for (n, place, text) in &source.edits.texts {
-        let edited = anew.as_ref().unwrap_or(graph).with_text(place, text);
-        anew = Some(Arc::new(edited.ok_or_else(|| no_place(*n, &source.info.id))?));
-    }
-    let mut initial = None;
-    if !given.is_empty() {
-        let mut values = source.now.initial.clone();
-        values.extend(given);
-        anew = anew.or_else(|| Some(Arc::clone(graph)));
-        initial = Some(values);
-    }
+    let changed = changes(config, source, given)?;
     let catalogue = host.recorded_tools(graph, config, options, &source.dir).await?;
     let origin = RunOptions::stored(&source.info.options).origin;
     host.vet(origin, (&source.info.id, source.events), graph, &catalogue, Replaced::All)?;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
     tools::make_ready(graph, &catalogue, observer).await?;
+    config.told(&mut options.warnings);
+    tools::confinement(graph, &catalogue, &mut options.warnings, observer).await?;
+    if changed.budget.cost.is_some() {
+        let unpriced = models::unpriced(options, config, &roles);
+        unpriced.iter().for_each(|warning| observer.warning(&warning.message));
+        options.warnings.extend(unpriced);
+    }
+    Ok((catalogue, models, changed))
+}
+
+/// What edits of texts, inputs and caps change of the recorded document.
+fn changes(
+    config: &Config,
+    source: &Source,
+    (given, over): (Map<String, Value>, Budget),
+) -> Result<Changed, Error> {
+    let mut anew: Option<Arc<Graph>> = None;
+    for (n, place, text) in &source.edits.texts {
+        let edited = anew.as_ref().unwrap_or(&source.graph).with_text(place, text);
+        anew = Some(Arc::new(edited.ok_or_else(|| no_place(*n, &source.info.id))?));
+    }
+    let mut initial = None;
+    if !given.is_empty() {
+        let mut values = source.now.initial.clone();
+        values.extend(given);
+        anew = anew.or_else(|| Some(Arc::clone(&source.graph)));
+        initial = Some(values);
+    }
     // Caps as the source had them in the end, which a resume may have raised.
     let caps = source.now.budget;
     let budget = Budget {
@@ -171,22 +192,79 @@ pub(crate) async fn prepare(
         tokens: over.tokens.or(caps.tokens),
         cost: over.cost.or(caps.cost),
     };
-    config.told(&mut options.warnings);
-    tools::confinement(graph, &catalogue, &mut options.warnings, observer).await?;
-    if budget.cost.is_some() {
-        let unpriced = models::unpriced(options, config, &roles);
-        unpriced.iter().for_each(|warning| observer.warning(&warning.message));
-        options.warnings.extend(unpriced);
-    }
     let (name, dialect) = (source.info.name.clone(), source.info.dialect.clone());
-    let limits = config.limits.machine();
-    Ok((catalogue, models, Changed { anew, initial, budget, limits, name, dialect }))
+    Ok(Changed { anew, initial, budget, limits: config.limits.machine(), name, dialect })
 }
 
 fn no_place(n: u64, run: &str) -> Error {
     let message = format!("the text of event {n} is of a document that run {run} has left");
     Error::usage("C-13", "no-such-text", &message)
         .help("fork the run that it was recorded in, or edit a later message")
+}
+
+/// The tools that are not what a graph has pinned, by where its run comes from.
+fn changed_tools(
+    origin: Origin,
+    graph: &Graph,
+    catalogue: &Catalogue,
+    observer: &dyn Observer,
+) -> Vec<ToolDef> {
+    match origin {
+        Origin::Here => tools::changed(graph, catalogue, true, observer),
+        Origin::Imported | Origin::ForkOfImported => tools::claimed(graph, catalogue, observer),
+    }
+}
+
+/// Where a fork leaves its source.
+struct Leaving {
+    /// The graph that it begins anew, and with which inputs, if it does not go on with the source's.
+    anew: Option<Arc<Graph>>,
+    initial: Option<Map<String, Value>>,
+    /// The last event that it shares.
+    shared: u64,
+}
+
+fn leaving(source: &Source, changed: &Changed) -> Leaving {
+    // A fork that has left its source's document or inputs behind is one of the document that it came to.
+    let moved = (&source.now.graph, &source.now.initial) != (&source.then.graph, &source.then.initial);
+    let anew = changed.anew.clone().or_else(|| moved.then(|| Arc::clone(&source.graph)));
+    let initial = changed.initial.clone().or_else(|| moved.then(|| source.now.initial.clone()));
+    let shared = if anew.is_some() { source.at } else { source.edits.last_shared(source.at) };
+    Leaving { anew, initial, shared }
+}
+
+/// What a fork goes on with.
+struct Parts<'p> {
+    /// The name of the graph that it begins anew.
+    hash: Option<Arc<str>>,
+    /// Which models answer.
+    names: &'p BTreeMap<Arc<str>, Arc<str>>,
+    /// Tools that are not what the graph has pinned.
+    tools: Vec<ToolDef>,
+    sequential: bool,
+}
+
+impl Parts<'_> {
+    /// The input with which it leaves its source, which had begun with `then`.
+    fn fork(self, source: &Source, then: &Start, leaving: &Leaving, changed: &Changed) -> Fork {
+        let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
+        let models = self.names.iter().filter(other).map(|(role, name)| (role.clone(), name.clone()));
+        Fork {
+            source: source.info.id.as_str().into(),
+            events: source.events,
+            graph: self.hash,
+            initial: leaving.initial.clone(),
+            budget: (changed.budget != then.budget).then_some(changed.budget),
+            limits: Some(then.limits.raised(changed.limits)).filter(|limits| *limits != then.limits),
+            sequential: (self.sequential || source.now.sequential) && !then.sequential,
+            models: models.collect(),
+            tools: self.tools,
+            texts: source.edits.outcomes.clone(),
+            damaged: source.damage.is_some(),
+            past: Some(Arc::clone(&source.past)),
+            compiled: leaving.anew.clone(),
+        }
+    }
 }
 
 /// Creates the fork: from here on it exists, and its first event is durable (E-04).
@@ -198,12 +276,8 @@ pub(crate) async fn begin(
     observer: &dyn Observer,
 ) -> Result<Started, Error> {
     let lock = source.store.drive(id)?;
-    let Changed { anew, initial, budget, limits, name, dialect } = changed;
-    // A fork that has left its source's document or inputs behind is one of the document that it came to.
-    let moved = (&source.now.graph, &source.now.initial) != (&source.then.graph, &source.then.initial);
-    let anew = anew.or_else(|| moved.then(|| Arc::clone(&source.graph)));
-    let initial = initial.or_else(|| moved.then(|| source.now.initial.clone()));
-    let shared = if anew.is_some() { source.at } else { source.edits.last_shared(source.at) };
+    let leaving = leaving(&source, &changed);
+    let (anew, shared) = (leaving.anew.clone(), leaving.shared);
     // What it shares is folded as its own: a model that counts has to know the requests in it (C-07).
     let mut state = State::new(Arc::clone(source.reading.graph()));
     let mut count = Count::new(id, Some(models.model.as_ref()), Some(shared + 1));
@@ -217,30 +291,12 @@ pub(crate) async fn begin(
             Some(Arc::from(hash.to_string()))
         }
     };
-    let then = state.start();
-    let named = hash.clone().unwrap_or_else(|| Arc::clone(&then.graph));
-    let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
-    let tools = match options.origin {
-        Origin::Here => tools::changed(&graph, catalogue, true, observer),
-        Origin::Imported | Origin::ForkOfImported => tools::claimed(&graph, catalogue, observer),
-    };
+    let named = hash.clone().unwrap_or_else(|| Arc::clone(&state.start().graph));
+    let tools = changed_tools(options.origin, &graph, catalogue, observer);
     let pinned = graph.tools.values().map(|tool| &**tool).chain(&tools);
     record::pin(&source.store, catalogue, pinned, &secrets::named(config)).await?;
-    let fork = Fork {
-        source: source.info.id.as_str().into(),
-        events: source.events,
-        graph: hash,
-        initial,
-        budget: (budget != then.budget).then_some(budget),
-        limits: Some(then.limits.raised(limits)).filter(|limits| *limits != then.limits),
-        sequential: (options.sequential || source.now.sequential) && !then.sequential,
-        models: models.names.iter().filter(other).map(|(role, name)| (role.clone(), name.clone())).collect(),
-        tools,
-        texts: source.edits.outcomes.clone(),
-        damaged: source.damage.is_some(),
-        past: Some(Arc::clone(&source.past)),
-        compiled: anew.clone(),
-    };
+    let parts = Parts { hash, names: &models.names, tools, sequential: options.sequential };
+    let fork = parts.fork(&source, state.start(), &leaving, &changed);
     let at = state.tick(SystemClock.now_ms());
     let event = state
         .accept(Input::Fork(Box::new(fork)))
@@ -249,8 +305,8 @@ pub(crate) async fn begin(
     let scripted = models.scripted || source.script_answered(anew.is_some(), shared)?;
     let run = NewRun {
         id: id.to_owned(),
-        name,
-        dialect,
+        name: changed.name,
+        dialect: changed.dialect,
         status: RunStatus::Running,
         started_ms: at,
         graph: Some(named.parse()?),

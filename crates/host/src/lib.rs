@@ -46,6 +46,7 @@
 //! - [`archive`]: a run in one file, for another state folder.
 //! - [`Host::simulated`]: a document in a simulated world, where nothing real is called and nothing recorded (C-18).
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
+//!   [`diff`]: what two runs have in common, and what differs.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
@@ -57,6 +58,7 @@ mod begun;
 mod check;
 pub mod compose;
 pub mod config;
+pub mod diff;
 pub mod environment;
 pub mod error;
 mod fork;
@@ -73,6 +75,7 @@ pub mod prepare;
 mod ready;
 mod recorded;
 mod resume;
+pub mod reused;
 pub mod secrets;
 mod simulate;
 pub mod stores;
@@ -88,7 +91,7 @@ pub use check::{Check, Checked};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
-pub use fork::ForkOptions;
+pub use fork::{DryRun, ForkOptions};
 pub use give::Given;
 pub use host::Host;
 pub use observer::Observer;

@@ -200,6 +200,11 @@ impl Timeline {
         self.forked.as_ref().map(|(_, source)| source)
     }
 
+    /// The last event that is not its own, of a fork; else 0.
+    pub fn left_source(&self) -> u64 {
+        self.forked.as_ref().map_or(0, |(n, _)| *n)
+    }
+
     /// A moment on the run's line of time: what a fork shares with its source is moved up to it, so that times between
     /// moments are times of the run. A fork may be made long after its source ended.
     pub fn line(&self, moment: Moment) -> i64 {

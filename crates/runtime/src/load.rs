@@ -159,64 +159,125 @@ impl Reading {
         until: u64,
         mut see: impl FnMut(&State, &Record),
     ) -> Result<(), LoadError> {
+        let next = state.events() + 1;
+        self.each(next, until, |reading, mut record| {
+            let source = state.is_recording().then_some(&mut *state);
+            reading.complete_after(source, &mut record.event)?;
+            see(state, &record);
+            state.apply_record(&record);
+            Ok(())
+        })
+    }
+
+    /// Hands over the records of the events `from` to `until`, whole and in order: for who folds them into more than one state, or
+    /// looks at the state behind each.
+    ///
+    /// # Errors
+    /// If one can't be read: those before it were handed over.
+    pub fn records(&mut self, from: u64, until: u64, mut each: impl FnMut(&Record)) -> Result<(), LoadError> {
+        self.each(from, until, |reading, mut record| {
+            reading.complete(&mut record.event)?;
+            each(&record);
+            Ok(())
+        })
+    }
+
+    fn each(
+        &mut self,
+        from: u64,
+        until: u64,
+        mut each: impl FnMut(&mut Self, Record) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
         let (store, run) = (self.store.clone(), self.run.clone());
         let decode = |entry: Entry| parsed(&run, &entry).map(|event| Record { at: entry.at_ms, event });
         // What comes behind them may be damaged (E-44).
-        let journal = store.journal(&run, state.events() + 1)?.until(until);
+        let journal = store.journal(&run, from)?.until(until);
         ahead(journal, decode, |records| {
             for read in records {
-                let mut record = read?;
-                self.complete(&mut record.event)?;
-                see(state, &record);
-                state.apply_record(&record);
+                each(self, read?)?;
             }
             Ok(())
         })
     }
 
-    /// Adds to an event what it only names.
-    pub(crate) fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
-        if let Event::Forked(fork) = event {
-            fork.past = Some(self.past(&fork.source, fork.events)?);
-            if let Some(hash) = &fork.graph {
-                fork.compiled = Some(graph_at(&self.store, &self.run, hash)?);
-            }
+    /// Finds out what the sources of a fork had recorded: all of them in one go, however many they are.
+    fn foresee(&mut self) -> Result<(), LoadError> {
+        let Some(point) = self.store.run(&self.run)?.fork else { return Ok(()) };
+        let entry = self.store.journal(&self.run, point.events + 1)?.next().transpose()?;
+        if let Some(Event::Forked(fork)) = entry.map(|entry| parsed(&self.run, &entry)).transpose()? {
+            self.past(&fork.source, fork.events)?;
         }
         Ok(())
     }
 
-    /// What a run had recorded after so many events. The sources of forks come first, however long their chain is.
-    fn past(&mut self, run: &str, events: u64) -> Result<Arc<Recording>, LoadError> {
-        let mut chain = vec![(run.to_owned(), events)];
-        while let Some((run, events)) = chain.last()
-            && !self.pasts.contains_key(&(run.clone(), *events))
-        {
-            let point = self.store.run(run)?.fork.filter(|point| point.events < *events);
-            let Some(point) = point else { break };
-            let n = point.events + 1;
-            let entry = self.store.journal(run, n)?.next().transpose()?;
-            match entry.as_ref().map(|entry| parsed(run, entry)).transpose()? {
-                Some(Event::Forked(fork)) => chain.push((point.run, fork.events)),
-                _ => return Err(unreadable(run, &format!("event {n}"), "a fork begins with another event")),
-            }
-        }
-        let mut found = None;
-        while let Some(at) = chain.pop() {
-            let past = match self.pasts.get(&at) {
-                Some(past) => Arc::clone(past),
-                None => Arc::new(self.recorded(&at.0, at.1)?),
-            };
-            self.pasts.insert(at, Arc::clone(&past));
-            found = Some(past);
-        }
-        found.ok_or_else(|| unreadable(run, "its past", "it has none"))
+    /// Adds to an event what it only names.
+    pub(crate) fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
+        self.complete_after(None, event)
     }
 
-    /// Folds a run whose own sources are known already.
-    fn recorded(&self, run: &str, events: u64) -> Result<Recording, LoadError> {
-        let mut reading = Reading { pasts: self.pasts.clone(), ..Reading::open(&self.store, run)? };
+    /// The same. `source`: the state before it, if that knows what it has recorded: it is then that of the source, where the source had no
+    /// more events.
+    fn complete_after(&mut self, source: Option<&mut State>, event: &mut Event) -> Result<(), LoadError> {
+        let Event::Forked(fork) = event else { return Ok(()) };
+        let at = (fork.source.to_string(), fork.events);
+        let ends = source.filter(|source| source.events() == fork.events);
+        fork.past = Some(match (self.pasts.get(&at), ends) {
+            (Some(past), _) => Arc::clone(past),
+            (None, Some(source)) => {
+                let past = Arc::new(source.take_past());
+                self.pasts.insert(at, Arc::clone(&past));
+                past
+            }
+            (None, None) => {
+                self.foresee()?;
+                self.past(&fork.source, fork.events)?
+            }
+        });
+        if let Some(hash) = &fork.graph {
+            fork.compiled = Some(graph_at(&self.store, &self.run, hash)?);
+        }
+        Ok(())
+    }
+
+    /// What a run had recorded after so many events. The sources of forks come first, however long their chain is; those that had no more
+    /// events than a fork shares are folded with it.
+    fn past(&mut self, run: &str, events: u64) -> Result<Arc<Recording>, LoadError> {
+        let wanted = (run.to_owned(), events);
+        let mut chain = vec![wanted.clone()];
+        let (mut run, mut events) = wanted.clone();
+        while let Some(point) = self.store.run(&run)?.fork.filter(|point| point.events < events) {
+            let n = point.events + 1;
+            let entry = self.store.journal(&run, n)?.next().transpose()?;
+            let Some(Event::Forked(fork)) = entry.as_ref().map(|entry| parsed(&run, entry)).transpose()?
+            else {
+                return Err(unreadable(&run, &format!("event {n}"), "a fork begins with another event"));
+            };
+            (run, events) = (point.run, fork.events);
+            let at = (run.clone(), events);
+            if self.pasts.contains_key(&at) {
+                break;
+            }
+            if events > point.events {
+                chain.push(at);
+            }
+        }
+        while let Some(at) = chain.pop() {
+            if !self.pasts.contains_key(&at) {
+                let past = Arc::new(self.recorded(&at.0, at.1)?);
+                self.pasts.insert(at, past);
+            }
+        }
+        self.pasts.get(&wanted).cloned().ok_or_else(|| unreadable(&wanted.0, "its past", "it has none"))
+    }
+
+    /// Folds a run; what is known of its own sources is known to this reading, too, and what it comes by is.
+    fn recorded(&mut self, run: &str, events: u64) -> Result<Recording, LoadError> {
+        let mut reading = Reading::open(&self.store, run)?;
+        reading.pasts = std::mem::take(&mut self.pasts);
         let mut state = State::recording(Arc::clone(&reading.graph));
-        reading.fold(&mut state, events, |_, _| {})?;
+        let folded = reading.fold(&mut state, events, |_, _| {});
+        self.pasts = reading.pasts;
+        folded?;
         Ok(state.past())
     }
 }

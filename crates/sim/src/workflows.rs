@@ -7,6 +7,7 @@
 pub mod block;
 pub mod document;
 pub mod driver;
+pub mod forks;
 pub mod generate;
 pub mod properties;
 pub mod reference;

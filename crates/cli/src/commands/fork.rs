@@ -1,5 +1,7 @@
 //! `selvedge fork`: a recorded run goes on from any of its events as a new run, with or without edits (E-19, C-13).
 
+mod dry_run;
+
 use crate::args::{Common, ForkArgs};
 use crate::drive;
 use crate::failure::Exit;
@@ -18,6 +20,9 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, ui: Ui) -> Result<Exit, Err
     };
     let host = ui.host(common)?;
     let asked = host.source(&args.run, fork)?;
+    if args.dry_run {
+        return dry_run::dry_run(&host, asked, &ui);
+    }
     drive::begin(&host, asked, ui, |run, ui| tell(run, args, ui))
 }
 

@@ -1,5 +1,6 @@
 //! `selvedge explain`: when each node ran, whom it waited for and why, and whose messages it saw (C-15, P-20).
 
+mod again;
 mod bars;
 mod before;
 mod critical;
@@ -15,6 +16,7 @@ pub(super) use statuses::statuses;
 use super::answers::Answer;
 use super::out::Out;
 use super::{Found, guarded, time};
+use crate::afresh;
 use crate::args::{Common, count};
 use crate::failure::Exit;
 use crate::nodes::Tally;
@@ -23,14 +25,15 @@ use crate::ui::Ui;
 use before::Waited;
 use clap::Args;
 use critical::Step;
+use seen::Seen;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, Ix, NodeIx, RunStatus, State};
+use selvedge_engine::{Graph, RunStatus, State};
 use selvedge_host::Error;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, Timeline};
 use selvedge_store::RunInfo;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use story::{At, Story};
 
@@ -84,8 +87,9 @@ impl Subject {
 }
 
 /// A run, explained.
-struct Explained {
+struct Explained<'s> {
     graph: Arc<Graph>,
+    state: &'s State,
     story: Story,
     waits: Vec<Vec<Waited>>,
     /// Where the rungs of each node stand in the story's ladder.
@@ -103,8 +107,8 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let ui = &guarded(ui);
     let (state, story) = story::read(&found)?;
     let found = Subject { info: found.info, driven: found.driven, simulated: false };
-    let (explained, schedule) = Explained::of(&state, story, found.driven);
-    let only = args.node.as_deref().map(|id| explained.find(id, &state, found.run())).transpose()?;
+    let explained = Explained::new(&state, story, found.driven);
+    let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     let critical = args.critical.then(|| critical::path(&explained));
     let nodes = match (only, args.slowest) {
         (Some(only), _) => vec![only],
@@ -112,8 +116,8 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
         (None, None) => explained.story.all().collect(),
     };
     match (ui.json, only) {
-        (true, only) => explained.print_json(&found, &schedule, &nodes, only, critical.as_deref(), ui)?,
-        (false, Some(node)) => page::one(&explained, &found, &schedule, node, ui),
+        (true, only) => explained.print_json(&found, &nodes, only, critical.as_deref(), ui)?,
+        (false, Some(node)) => page::one(&explained, &found, node, ui),
         (false, None) => {
             page::all(&explained, &found, args.slowest.map(|_| &*nodes), critical.as_deref(), ui);
         }
@@ -124,34 +128,28 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
 /// Shows a run that is recorded nowhere, as `explain` shows one that is.
 pub(crate) fn simulated(info: RunInfo, state: &State, timeline: Timeline, ui: &Ui) {
     let story = Story::new(timeline, state.graph(), None);
-    let (explained, _) = Explained::of(state, story, false);
+    let explained = Explained::new(state, story, false);
     page::all(&explained, &Subject { info, driven: false, simulated: true }, None, None, ui);
 }
 
-impl Explained {
-    fn of(state: &State, story: Story, driven: bool) -> (Self, Schedule) {
+impl<'s> Explained<'s> {
+    fn new(state: &'s State, story: Story, driven: bool) -> Self {
         let graph = Arc::clone(state.graph());
         let schedule = Schedule::derive(&graph, state.start().sequential);
         let waits = before::all(&story, &schedule);
-        let mut explained = Self::new(graph, story, waits);
-        (explained.tally, explained.status, explained.driven) = (Tally::of(state), state.status(), driven);
-        (explained, schedule)
-    }
-
-    fn new(graph: Arc<Graph>, story: Story, waits: Vec<Vec<Waited>>) -> Self {
         let mut by_node: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (at, rung) in story.rungs().iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
         }
-        let (tally, status) = (Tally::default(), RunStatus::Completed);
-        Self { graph, story, waits, by_node, tally, status, driven: false }
+        let (tally, status) = (Tally::of(state), state.status());
+        Self { graph, state, story, waits, by_node, tally, status, driven }
     }
 
     /// The instance that people are told is called so, or that reports call so (W-03): of several iterations the last.
-    fn find(&self, id: &str, state: &State, run: &str) -> Result<At, Error> {
+    fn find(&self, id: &str, run: &str) -> Result<At, Error> {
         let called = |at: &At| {
             let node = self.story.node(*at);
-            node.is_some_and(|node| *state.report_name(&self.story.timeline.event_name(node)) == *id)
+            node.is_some_and(|node| *self.state.report_name(&self.story.timeline.event_name(node)) == *id)
         };
         let told = self.story.root().chain(self.story.all()).find(|at| self.story.name(*at) == id);
         let found = told.or_else(|| self.story.all().rev().find(called));
@@ -196,35 +194,21 @@ impl Explained {
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
     fn print_json(
         &self,
-        found: &Subject,
-        schedule: &Schedule,
+    fn new(state: &'s State, story: Story, driven: bool) -> Self {
+        let graph = Arc::clone(state.graph());
+        let schedule = Schedule::derive(&graph, state.start().sequential);
+        let waits = before::all(&story, &schedule);
         nodes: &[At],
         only: Option<At>,
         critical: Option<&[Step]>,
         ui: &Ui,
     ) -> Result<(), Error> {
         let mut out = Out::new(ui);
-        let mut seen = self.story.seen(&self.graph, schedule);
-        // Threads are walked in list order, whatever is printed in which.
+        let mut seen = Seen::new(&self.story, self.state);
         let mut separator = "{\"nodes\":[";
-        let mut walked = 0..self.graph.nodes.len();
-        let mut kept: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
-        let wanted: HashSet<NodeIx> = nodes.iter().filter_map(|at| self.story.root_node(*at)).collect();
         for at in nodes {
-            let node = self.story.root_node(*at);
-            while let Some(node) = node.filter(|node| !kept.contains_key(node))
-                && let Some(next) = walked.next().map(NodeIx::new)
-            {
-                let from = seen.next(next);
-                if wanted.contains(&next) {
-                    kept.insert(next, from);
-                }
-                if next == node {
-                    break;
-                }
-            }
-            let from = node.and_then(|node| kept.remove(&node));
-            if !out.json(separator, &self.object(found, *at, from.as_deref()).to_string(), "")? {
+            let object = self.object(found, *at, only.is_some(), &mut seen);
+            if !out.json(separator, &object.to_string(), "")? {
                 break;
             }
             separator = ",";
@@ -244,8 +228,10 @@ impl Explained {
         out.finish()
     }
 
-    /// C-15's object of a node; `from`: the nodes whose messages it showed, which are followed in the run's own graph.
-    fn object(&self, found: &Subject, node: At, from: Option<&[NodeIx]>) -> Value {
+    fn new(state: &'s State, story: Story, driven: bool) -> Self {
+        let graph = Arc::clone(state.graph());
+        let schedule = Schedule::derive(&graph, state.start().sequential);
+        let waits = before::all(&story, &schedule);
         let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits(node).iter();
         let waited: Vec<Value> =
@@ -258,10 +244,19 @@ impl Explained {
             "ran_ahead": self.story.ran_ahead(node),
         });
         let Some(fields) = object.as_object_mut() else { return object };
-        if let Some(from) = from {
-            let id = |node: &NodeIx| self.graph.nodes.get(*node).map(|node| &node.id);
-            let from: Vec<_> = from.iter().filter_map(id).collect();
-            fields.insert("messages_from".to_owned(), json!(from));
+        fields.insert("messages_from".to_owned(), json!(seen.messages_from(node).unwrap_or_default()));
+        if only {
+            let saw = seen.calls(node);
+            let saw = saw
+                .iter()
+                .map(|saw| json!({"effect": saw.effect, "messages": saw.messages, "from": saw.from}));
+            fields.insert("saw".to_owned(), saw.collect());
+        }
+        let afresh = again::of(self, node);
+        if !afresh.is_empty() {
+            let name = |node: &str| self.state.told_name(node).into_owned();
+            let afresh: Vec<Value> = afresh.iter().map(|request| afresh::json(request, name)).collect();
+            fields.insert("afresh".to_owned(), afresh.into());
         }
         if self.story.started(node).is_some()
             && let Value::Object(figures) = figures(&self.story.durations(node))

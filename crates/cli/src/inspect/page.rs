@@ -131,6 +131,11 @@ impl Page {
         out
     }
 
+    /// Whether what is painted shows.
+    pub(crate) fn colours(&self) -> bool {
+        self.colour
+    }
+
     /// A piece of text in a style, if colours are on.
     pub(crate) fn paint(&self, style: &str, text: &str) -> String {
         match self.colour && !style.is_empty() && !text.trim().is_empty() {

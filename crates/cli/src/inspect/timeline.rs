@@ -7,19 +7,22 @@ use selvedge_host::timeline::Timeline;
 use selvedge_runtime::Reading;
 use std::sync::Arc;
 
-/// A run as it is after event `until`, or now: its state, and what happened.
+/// A run as it is after event `until`, or now: its state, and what happened. `see` is shown each record with the state after it.
 ///
 /// # Errors
 /// If its journal can't be read.
-pub(super) fn read(found: &Found, until: Option<u64>) -> Result<(State, Timeline), Error> {
+pub(super) fn read(
+    found: &Found,
+    until: Option<u64>,
+    mut see: impl FnMut(&State, &Record),
+) -> Result<(State, Timeline), Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut timeline = Timeline::new(reading.graph());
     let mut state = State::new(Arc::clone(reading.graph()));
-    for entry in found.store.journal(found.run(), 1)?.until(until.unwrap_or(u64::MAX)) {
-        let entry = entry?;
-        let record = Record { at: entry.at_ms, event: reading.event(&entry)? };
-        state.apply_record(&record);
-        timeline.events(&state, &[record]);
-    }
+    reading.records(1, until.unwrap_or(u64::MAX), |record| {
+        state.apply_record(record);
+        timeline.events(&state, std::slice::from_ref(record));
+        see(&state, record);
+    })?;
     Ok((state, timeline))
 }

@@ -23,7 +23,10 @@ impl State {
         self.events += 1;
         match event {
             Event::Started(start) => self.started(start),
-            Event::Completed { effect, outcome, jitter, .. } => self.completed(effect, outcome, *jitter),
+            Event::Completed { effect, outcome, jitter, took, .. } => {
+                self.worked_ms = took.map_or(0, |took| took.worked_ms);
+                self.completed(effect, outcome, *jitter);
+            }
             Event::Lost { effect } => self.lost(effect),
             Event::Answered { ask, value } => self.answered(ask, value),
             Event::Fired { timer } => self.fired(timer),
@@ -160,7 +163,7 @@ impl State {
 
     fn seed(&mut self, frame: &str, thread: &Arc<str>, body: &Body) {
         let Body::Text(role, text) = body else { return };
-        let entry = self.keep_message(Message::text(*role, Arc::clone(text)), Kind::Other);
+        let entry = self.keep_message(None, Message::text(*role, Arc::clone(text)), Kind::Other);
         match self.seeding_frame(frame) {
             Some(ix) => {
                 self.frames[ix].seed(thread, entry);
@@ -390,15 +393,18 @@ impl State {
     }
 
     pub(super) fn say_on(&mut self, node: NodeRef, message: Message, kind: Kind) -> MessageIx {
-        let entry = self.keep_message(message, kind);
+        let entry = self.keep_message(Some(node), message, kind);
         if let Some(visit) = self.visit_mut(node) {
             visit.thread.push(entry);
         }
         entry.message
     }
 
-    pub(super) fn keep_message(&mut self, message: Message, kind: Kind) -> Entry {
+    /// Keeps what a node said, or the document.
+    pub(super) fn keep_message(&mut self, by: Option<NodeRef>, message: Message, kind: Kind) -> Entry {
         let bytes = message.bytes();
+        let by = by.map(|node| self.name(node));
+        self.authors.push(by);
         self.call_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
         Entry { message: self.messages.push(Arc::new(message)), bytes, kind }
     }
@@ -506,7 +512,7 @@ impl State {
                 Arc::from(format!("{description}{content}"))
             };
             let kind = self.kind_of_data(content.len());
-            (to, self.keep_message(Message::text(Role::Assistant, text), kind))
+            (to, self.keep_message(Some(node), Message::text(Role::Assistant, text), kind))
         });
         if let Some(visit) = self.visit_mut(node) {
             let published = Publication { to, key, label, description: description.into(), content };

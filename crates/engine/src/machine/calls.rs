@@ -198,10 +198,10 @@ impl State {
         let shown = || asked(&slot.call.arguments);
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
-            Reuse::AskFirst(_, Some(from)) if slot.declined => {
+            Reuse::AskFirst(_, Some(from), _) if slot.declined => {
                 Event::Reused { effect: slot.effect.clone(), from, args }
             }
-            Reuse::AskFirst(why, known) if !slot.approved => {
+            Reuse::AskFirst(why, known, _) if !slot.approved => {
                 let stays = if known.is_some() { " No keeps what it came to." } else { "" };
                 ask(format!("`{}` {why}. Run it again?{stays} Arguments: {}", tool.name, shown()))
             }

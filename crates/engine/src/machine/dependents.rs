@@ -20,8 +20,8 @@ impl State {
         let reuse =
             self.tool(node, &call.name).map(|t| self.reusable_call(node, t, &call.arguments, slot.effects));
         match reuse {
-            Some(Reuse::Take(_) | Reuse::AskFirst(_, Some(_))) => None,
-            Some(Reuse::AskFirst(_, None)) if self.reuse.is_doubtful() => {
+            Some(Reuse::Take(_) | Reuse::AskFirst(_, Some(_), _)) => None,
+            Some(Reuse::AskFirst(_, None, _)) if self.reuse.is_doubtful() => {
                 let message =
                     format!("nobody knows whether `{}` ran: the journal that says it is damaged", call.name);
                 Some(Fault::new(FaultKind::UnknownOutcome, message))

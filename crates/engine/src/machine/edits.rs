@@ -131,7 +131,7 @@ impl State {
         for one in replaced {
             let by = one.by.as_ref().and_then(|by| {
                 let message = self.stand_in(&thread, one.start as usize, by)?;
-                Some(self.keep_message(message, Kind::Other))
+                Some(self.keep_message(Some(node), message, Kind::Other))
             });
             parts.push((one.start as usize, one.end as usize, by));
         }

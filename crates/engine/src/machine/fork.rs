@@ -10,8 +10,8 @@ use super::state::{State, Status};
 use super::usage::Usage;
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
-use crate::graph::{Act, Graph};
-use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, ROOT, ThreadIx};
+use crate::graph::{Act, Graph, PathsOf};
+use crate::ids::{FrameIx, GraphIx, Ix, NodeIx, NodeRef, ROOT, ThreadIx};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ pub enum Place {
     Thread(Arc<str>),
     /// What this leaf of this node says.
     Leaf(Arc<str>, Arc<str>),
+    /// The same of a node of this inner graph, of which there is one frame: a path with its id, a subgraph.
+    Inner(GraphIx, Arc<str>, Arc<str>),
+    /// The same of a node that each iteration of a loop, or each path over a list, has: no text of the document is that of one alone.
+    Shared,
 }
 
 impl State {
@@ -30,6 +34,7 @@ impl State {
     /// tools have changed (E-05, P-21).
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
         self.unasked = Vec::new();
+        self.go_on_with_lineage();
         if self.frames.root().flow.is_some() {
             self.age_pool();
             // What is under way if only tools have changed begins anew, too.
@@ -97,6 +102,7 @@ impl State {
         if self.frames.root().flow.is_some() {
             return self.forked_in_flow(fork, past);
         }
+        self.begin_lineage(None, false);
         let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
         if let Some(dataflow) = &mut self.frames.root_mut().dataflow {
@@ -126,6 +132,7 @@ impl State {
 
     /// Every live frame of a fork is where it stood (E-36); what was under way begins anew, and takes what the source had recorded.
     fn forked_in_flow(&mut self, fork: &Fork, past: &Recording) {
+        self.begin_lineage(None, false);
         self.reuse = ReuseCache::default();
         self.reuse.doubt(past.doubtful);
         self.declined.clear();
@@ -148,6 +155,7 @@ impl State {
         (new.now, new.events, new.start) = (self.now, self.events, self.start.clone());
         new.recorder = self.recorder.take();
         *self = new;
+        self.begin_lineage(Some(&past.graph), fork.initial.is_some());
         self.start.graph = Arc::clone(hash);
         if let Some(initial) = &fork.initial {
             self.start.initial.clone_from(initial);
@@ -224,8 +232,31 @@ impl State {
             return Some(Place::Thread(Arc::clone(thread)));
         }
         let ix = self.node_named(node)?;
-        let leaf = self.visit(ix)?.leaf?;
-        Some(Place::Leaf(Arc::clone(node), self.leaf(ix, leaf).name.clone()))
+        let leaf = self.leaf(ix, self.visit(ix)?.leaf?).name.clone();
+        if self.of(ix).path.is_root() {
+            return Some(Place::Leaf(Arc::clone(node), leaf));
+        }
+        Some(match self.is_one_of_many(ix) {
+            true => Place::Shared,
+            false => Place::Inner(self.frames.graph_of(ix.frame)?, self.def(ix).id.clone(), leaf),
+        })
+    }
+
+    /// Whether a node is in an iteration of a loop, or on a path over a list.
+    fn is_one_of_many(&self, node: NodeRef) -> bool {
+        let mut at = self.of(node).opened_by;
+        while let Some((around, _)) = at {
+            let def = self.def(around);
+            let many = |act: &Act| match act {
+                Act::Fork(paths) => !matches!(paths.of, PathsOf::Listed(_)),
+                act => matches!(act, Act::Loop(_)),
+            };
+            if def.body.leaves.values().any(|leaf| many(&leaf.act)) {
+                return true;
+            }
+            at = self.of(around).opened_by;
+        }
+        false
     }
 }
 
@@ -280,13 +311,24 @@ impl Graph {
                 thread.first.as_ref()?;
                 thread.first = Some(Template::exactly(text));
             }
-            Place::Leaf(node, name) => {
-                let node = graph.nodes.values_mut().find(|known| known.id == *node)?;
-                let leaf = node.body.leaves.values_mut().find(|leaf| leaf.name == *name)?;
-                let Act::AppendText(said) = &mut leaf.act else { return None };
-                *said = Template::exactly(text);
+            Place::Leaf(node, name) => say(&mut graph, node, name, text)?,
+            Place::Inner(ix, node, name) => {
+                let inner = graph.graphs.get_mut(*ix)?;
+                let mut edited = Graph::clone(inner);
+                say(&mut edited, node, name, text)?;
+                *inner = Arc::new(edited);
             }
+            Place::Shared => return None,
         }
         Some(graph)
     }
+}
+
+/// Has a leaf of a node say exactly this.
+fn say(graph: &mut Graph, node: &str, name: &str, text: &str) -> Option<()> {
+    let node = graph.nodes.values_mut().find(|known| *known.id == *node)?;
+    let leaf = node.body.leaves.values_mut().find(|leaf| *leaf.name == *name)?;
+    let Act::AppendText(said) = &mut leaf.act else { return None };
+    *said = Template::exactly(text);
+    Some(())
 }

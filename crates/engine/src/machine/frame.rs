@@ -240,6 +240,11 @@ impl Frames {
         let root = Frame::new(Arc::clone(graph), Arc::clone(schedule));
         Self { rows: vec![Some(Box::new(root))], free: Vec::new(), graphs: self.graphs.clone() }
     }
+    /// Which of the graphs that nodes open frames of a frame is one of.
+    pub(crate) fn graph_of(&self, ix: FrameIx) -> Option<GraphIx> {
+        let own = &self[ix].graph;
+        self.graphs.iter().find(|(_, (graph, _))| Arc::ptr_eq(graph, own)).map(|(ix, _)| ix)
+    }
     /// Orders the nodes of all graphs anew, as the run's own graph is now.
     pub(crate) fn reschedule(&mut self, sequential: bool) {
         self.root_mut().reschedule(sequential);

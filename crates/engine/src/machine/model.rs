@@ -154,7 +154,7 @@ impl State {
         // What was paid for before is not paid for again (E-20).
         if attempt == 1
             && self.reuse.has(self.spot(node))
-            && let Some(from) = self.reusable_model(node, visit, leaf)
+            && let Ok(from) = self.reusable_model(node, visit, leaf)
         {
             return Event::Reused { effect, from, args: None };
         }

@@ -277,6 +277,11 @@ impl State {
         let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::Infer(_)) {
+            // What is asked again, as the last reply was no use, is the same request.
+            let first = self.visit(node).is_some_and(|visit| matches!(visit.phase, LeafPhase::Enter));
+            if let Some(unlike) = first.then(|| self.unlike_model(node, leaf)).flatten() {
+                self.note_afresh(node, effect, unlike);
+            }
             self.model_requested(node, leaf, effect.clone());
             self.count_try(node, leaf, 1);
         } else {
@@ -380,6 +385,9 @@ impl State {
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let Some((kept, tries)) = self.take_recorded(node, from, effect) else { return };
+        let (saved, edited) = kept.saved();
+        self.note_reused(node, effect, saved, edited);
+        self.worked_ms = u32::try_from(saved.worked_ms).unwrap_or(u32::MAX);
         let (outcome, tool) = kept.into_parts();
         match &outcome {
             Outcome::Reply(reply) => {

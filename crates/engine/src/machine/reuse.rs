@@ -2,6 +2,7 @@
 
 pub(super) mod cache;
 mod frames;
+pub(super) mod lineage;
 pub(super) mod recording;
 pub(super) mod records;
 
@@ -16,10 +17,13 @@ use crate::graph::{Act, is_operation};
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Message;
 use cache::Entry;
+use lineage::{Face, Unlike};
+pub use lineage::{Afresh, Origin, Saved};
 pub use recording::Recording;
 pub(crate) use recording::places;
 use records::Content;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -27,13 +31,13 @@ use std::sync::Arc;
 
 /// What to do about a new call.
 pub(crate) enum Reuse {
-    /// Run it.
-    No,
+    /// Run it: this is how it differs from what was recorded.
+    No(Unlike),
     /// Take this effect's outcome.
     Take(EffectId),
     /// It is a write that may do harm when it is repeated: a person decides, told why. A no leaves what it came to
     /// before, if that is known.
-    AskFirst(&'static str, Option<EffectId>),
+    AskFirst(&'static str, Option<EffectId>, Unlike),
 }
 
 impl State {
@@ -49,7 +53,7 @@ impl State {
         if self.unfit(node, leaf, infer, reply).is_some() {
             return;
         }
-        let model = self.model_of(infer.model.as_ref());
+        let (model, worked_ms) = (self.model_of(infer.model.as_ref()), self.worked_ms);
         let outcome = Outcome::Reply(Arc::clone(reply));
         if let Some(visit) = self.visit_mut(node)
             && let LeafPhase::Model(phase) = &visit.phase
@@ -58,14 +62,8 @@ impl State {
             let content = Content::Model(leaf, visit.thread.clone(), model);
             visit.requests += 1;
             let order = visit.requests;
-            visit.records.push(Recorded {
-                effect: effect.clone(),
-                order,
-                content,
-                outcome,
-                attempt: 1,
-                second,
-            });
+            let (effect, attempt) = (effect.clone(), 1);
+            visit.records.push(Recorded { effect, order, content, outcome, attempt, worked_ms, second });
             self.keep_at_once(node);
         }
     }
@@ -98,7 +96,8 @@ impl State {
         let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let content = Content::Tool(Box::new((slot.call.clone(), tool.version.clone())));
         let (effect, order, attempt) = (slot.effect.clone(), slot.order, slot.attempt);
-        let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
+        let worked_ms = self.worked_ms;
+        let recorded = Recorded { effect, order, content, outcome, attempt, worked_ms, second: false };
         if let Some(visit) = self.visit_mut(node) {
             visit.records.push(recorded);
             self.keep_at_once(node);
@@ -107,6 +106,7 @@ impl State {
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn re_executed(&mut self, node: NodeRef, at: usize, effects: Effects) {
+        self.note_afresh_call(node, at);
         if self.reuse.is_empty() {
             return;
         }
@@ -140,21 +140,21 @@ impl State {
         }
     }
 
-    /// Whether a call ran afresh that a request of `node` could have seen. What ran on another path of a fork it could not.
-    fn sees_re_executed(&self, node: NodeRef) -> bool {
+    /// Where a call ran afresh that a request of `node` could have seen. What ran on another path of a fork it could not.
+    fn sees_re_executed(&self, node: NodeRef) -> Option<Spot> {
         let (spot, frame) = (self.spot(node), self.of(node));
-        if self.reuse.re_executed_before(spot, frame.flow.is_some()) {
-            return true;
+        if let Some(first) = self.reuse.re_executed_before(spot, frame.flow.is_some()) {
+            return Some(first);
         }
         let mut at = frame.opened_by;
         while let Some((around, _)) = at {
             let frame = self.of(around);
-            if self.reuse.re_executed_beside(self.spot(around), frame.flow.is_some()) {
-                return true;
+            if let Some(first) = self.reuse.re_executed_beside(self.spot(around), frame.flow.is_some()) {
+                return Some(first);
             }
             at = frame.opened_by;
         }
-        false
+        None
     }
 
     /// Where outcomes of the node are recorded, if there are any.
@@ -209,11 +209,51 @@ impl State {
         self.model_request(node, self.visit(node)?, None, effect.clone())
     }
 
-    pub(crate) fn reusable_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Option<EffectId> {
-        let Act::Infer(infer) = &self.leaf(node, leaf).act else { return None };
+    /// The recorded reply that a model's node may take, or how its request differs from what was recorded.
+    pub(crate) fn reusable_model(
+        &self,
+        node: NodeRef,
+        visit: &Visit,
+        leaf: LeafIx,
+    ) -> Result<EffectId, Unlike> {
+        let spot = self.spot(node);
+        if !self.reuse.has(spot) {
+            return Err(self.nothing_of(node));
+        }
+        let Act::Infer(infer) = &self.leaf(node, leaf).act else { return Err(Unlike::NeverRecorded) };
         let model = self.model_of(infer.model.as_ref());
-        let key = self.model_key(node, leaf, &visit.thread, model.as_ref())?;
-        self.reuse.find(self.spot(node), key).map(|kept| kept.effect.clone())
+        let asked = self.model_key(node, leaf, &visit.thread, model.as_ref());
+        let Some((key, face)) = asked else { return Err(Unlike::NeverRecorded) };
+        match self.reuse.find(spot, key) {
+            Some(kept) => Ok(kept.effect.clone()),
+            None => Err(self
+                .reuse
+                .nearest(spot, None, &face)
+                .map_or_else(|| self.nothing_of(node), |recorded| face.unlike(&recorded.face))),
+        }
+    }
+
+    /// Nothing is left of what was recorded of a node.
+    fn nothing_of(&self, node: NodeRef) -> Unlike {
+        match self.reuse.nothing(self.spot(node)) {
+            Unlike::NeverRecorded if self.frames[node].visit > 1 => Unlike::NoResult,
+            nothing => nothing,
+        }
+    }
+
+    /// A call is about to run: why nothing that was recorded stands for it.
+    fn note_afresh_call(&mut self, node: NodeRef, at: usize) {
+        if self.lineage.is_none() {
+            return;
+        }
+        let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
+        let Some(tool) = self.tool(node, &slot.call.name) else { return };
+        let unlike = match self.reusable_call(node, tool, &slot.call.arguments, slot.effects) {
+            Reuse::No(unlike) | Reuse::AskFirst(_, _, unlike) => unlike,
+            Reuse::Take(_) => Unlike::Taken,
+        };
+        let effect = slot.effect.clone();
+        self.note_afresh(node, &effect, unlike);
     }
 
     /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
@@ -226,7 +266,7 @@ impl State {
         effects: Effects,
     ) -> Reuse {
         if self.reuse.is_empty() {
-            return Reuse::No;
+            return Reuse::No(self.nothing_of(node));
         }
         let call = any_version(&tool.name, args);
         let write = (effects == Effects::Write).then_some(call);
@@ -236,27 +276,31 @@ impl State {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
                 None,
+                Unlike::InFlight,
             );
         }
         let Some(found) = self.reuse.find(spot, tool_key(&tool.name, &tool.version, args)) else {
-            let Some(write) = write else { return Reuse::No };
+            let unlike = self.unlike_call(node, tool, args);
+            let Some(write) = write else { return Reuse::No(unlike) };
             if let Some(own) = self.reuse.wrote(spot, write) {
-                return Reuse::AskFirst("ran with success before, and has changed since", Some(own.clone()));
+                let own = Some(own.clone());
+                return Reuse::AskFirst("ran with success before, and has changed since", own, unlike);
             }
             if self.reuse.wrote_elsewhere(spot, write) {
-                return Reuse::AskFirst("ran with success before, at another node", None);
+                return Reuse::AskFirst("ran with success before, at another node", None, unlike);
             }
             if let Some(own) = self.reuse.done_beside(spot) {
                 let why = "would do anew what the step has done with success before";
-                return Reuse::AskFirst(why, Some(own.clone()));
+                return Reuse::AskFirst(why, Some(own.clone()), unlike);
             }
             return match self.reuse.is_doubtful() {
                 true => Reuse::AskFirst(
                     "may have run behind the damage in the journal of the run that this is a fork of, and running it \
                      twice may do harm",
                     None,
+                    unlike,
                 ),
-                false => Reuse::No,
+                false => Reuse::No(unlike),
             };
         };
         if found.beside && effects == Effects::Write && !self.may_see_change(node) {
@@ -264,25 +308,43 @@ impl State {
         }
         // What it changed outside is that of the run which asked for it (E-40).
         if effects > Effects::Read && is_operation(&tool.name) && self.reuse.is_foreign(&found.effect) {
-            return Reuse::No;
+            return Reuse::No(Unlike::Operation);
         }
         if !found.is_success() {
             return match self.reuse.done_beside(spot) {
                 Some(own) => Reuse::AskFirst(
                     "would do anew what the step has done with success before",
                     Some(own.clone()),
+                    Unlike::NoResult,
                 ),
-                None => Reuse::No,
+                None => Reuse::No(Unlike::NoResult),
             };
         }
-        let late = found.outdated || self.sees_re_executed(node);
+        let seen = self.sees_re_executed(node);
+        let late = found.outdated || seen.is_some();
+        let unlike = seen.map_or(Unlike::Said, Unlike::After);
         match (late && effects != Effects::Pure, effects) {
             (false, _) => Reuse::Take(found.effect.clone()),
             (true, Effects::Write) => {
                 let own = Some(found.effect.clone());
-                Reuse::AskFirst("ran with success before, and what it builds on has changed", own)
+                Reuse::AskFirst("ran with success before, and what it builds on has changed", own, unlike)
             }
-            (true, _) => Reuse::No,
+            (true, _) => Reuse::No(unlike),
+        }
+    }
+
+    /// How a call differs from those that were recorded of its node.
+    fn unlike_call(&self, node: NodeRef, tool: &ToolDef, args: &Value) -> Unlike {
+        // Only a run that began anew tells it.
+        if self.lineage.is_none() {
+            return Unlike::NeverRecorded;
+        }
+        let face = call_face(&tool.name, &tool.version, args);
+        match self.reuse.nearest(self.spot(node), Some(&tool.name), &face) {
+            None => self.nothing_of(node),
+            Some(recorded) if recorded.face.said != face.said => Unlike::Said,
+            Some(recorded) if recorded.face.tools != face.tools => Unlike::Version,
+            Some(_) => Unlike::Taken,
         }
     }
 
@@ -292,18 +354,21 @@ impl State {
         leaf: LeafIx,
         thread: &crate::message::Thread,
         model: Option<&Arc<str>>,
-    ) -> Option<Key> {
+    ) -> Option<(Key, Face)> {
         let visit = Visit::new(Some(leaf), thread.clone());
         let request = self.model_request(node, &visit, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.
         let tools: Vec<_> =
-            request.tools.iter().map(|t| json!([t.name, t.description, t.input_schema])).collect();
-        let content = json!({
-            "messages": messages, "tools": tools, "role": request.role, "model": model,
-            "schema": request.schema, "settings": request.settings,
-        });
-        Some(digest(&content))
+            request.tools.iter().map(|t| (&t.name, &t.description, &t.input_schema)).collect();
+        let parts = [
+            digest(&model),
+            digest(&tools),
+            digest(&(&request.role, &request.schema, &request.settings)),
+            digest(&messages),
+        ];
+        let [who, tools, settings, said] = parts.map(Face::part);
+        Some((Sha256::digest(parts.concat()).into(), Face { who, tools, settings, said }))
     }
 
     /// What the nodes from `first` on recorded may be taken from here on. A recording state keeps what the others
@@ -358,8 +423,8 @@ impl State {
 
     /// With the digest of what was asked.
     pub(crate) fn recorded(&self, node: NodeRef, recorded: Recorded) -> Option<RecordedOutcome> {
-        let Recorded { effect, order, content, outcome, attempt, second } = recorded;
-        let (key, write, tool) = match &content {
+        let Recorded { effect, order, content, outcome, attempt, worked_ms, second } = recorded;
+        let ((key, face), write, tool) = match &content {
             Content::Model(leaf, thread, model) => {
                 (self.model_key(node, *leaf, thread, model.as_ref())?, None, None)
             }
@@ -367,12 +432,27 @@ impl State {
                 let (call, version) = &**called;
                 let effects = self.effects(node, &call.name);
                 let write = (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
-                (tool_key(&call.name, version, &call.arguments), write, Some(call.name.clone()))
+                let key = tool_key(&call.name, version, &call.arguments);
+                let face = call_face(&call.name, version, &call.arguments);
+                ((key, face), write, Some(call.name.clone()))
             }
         };
         let turn = (Reverse(self.frames[node].visit), order);
-        let (outdated, beside) = (false, false);
-        Some(RecordedOutcome { effect, key, write, turn, outcome, attempt, outdated, beside, tool, second })
+        Some(RecordedOutcome {
+            effect,
+            key,
+            face,
+            write,
+            turn,
+            outcome,
+            attempt,
+            worked_ms,
+            outdated: false,
+            beside: false,
+            edited: false,
+            tool,
+            second,
+        })
     }
 
     /// Writes of a node that were in flight, or lost before, when the run ended.
@@ -398,9 +478,29 @@ pub(super) fn any_version(name: &str, args: &Value) -> Key {
 }
 
 pub(super) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
-    digest(&json!([name, version, args]))
+    digest(&(name, version, args))
 }
 
-fn digest(content: &Value) -> Key {
-    Sha256::digest(content.to_string().as_bytes()).into()
+/// The parts of a call; what its node says of it is in these.
+fn call_face(name: &str, version: &str, args: &Value) -> Face {
+    let [who, tools, said] = [digest(&name), digest(&version), digest(args)].map(Face::part);
+    Face { who, tools, settings: 0, said }
+}
+
+/// The digest of a value as JSON, which is not kept as text.
+fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
+    struct Digest(Sha256);
+    impl std::io::Write for Digest {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut digest = Digest(Sha256::new());
+    // Nothing that is digested can't be JSON.
+    let _ = serde_json::to_writer(&mut digest, content);
+    digest.0.finalize().into()
 }

@@ -3,6 +3,7 @@
 use super::frame::{Frame, Frames};
 use super::node::{Done, NodePhase, Visit};
 use super::reuse::cache::{Keys, ReuseCache, Spot, Turn};
+use super::reuse::lineage::Lineage;
 use super::reuse::recording::Recording;
 use super::sizes::Sizes;
 use super::usage::Usage;
@@ -59,6 +60,12 @@ pub struct State {
     pub(crate) keys: Keys,
     /// How often nodes of frames were started in the run that this one was forked from.
     pub(crate) prior_visits: BTreeMap<Spot, u32>,
+    /// What became of requests since it began anew, if it did.
+    pub(crate) lineage: Option<Box<Lineage>>,
+    /// How long the effect was under way that has just come to an end, in milliseconds.
+    pub(crate) worked_ms: u32,
+    /// Who said each of the messages, by what events call the node; the document's own have nobody.
+    pub(crate) authors: Vec<Option<Arc<str>>>,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
     pub(crate) recorder: Option<Box<Recording>>,
 }
@@ -165,6 +172,9 @@ impl State {
             unasked: Vec::new(),
             reuse: ReuseCache::default(),
             keys: Keys::default(),
+            lineage: None,
+            worked_ms: 0,
+            authors: Vec::new(),
             prior_visits: BTreeMap::new(),
             recorder: None,
         }

@@ -109,6 +109,10 @@ impl Messages<'_> {
         Ok(match self.recorded_event(n)? {
             Some(Event::Appended { body: Body::Text(..), .. }) => {
                 match self.places.get(&n).cloned().flatten() {
+                    Some(Place::Shared) => Message::Not(
+                        "is a text of the document that each iteration of a loop, or each path over a list, says: edit it in the \
+                         document (`--document`)",
+                    ),
                     Some(place) => Message::Text(place),
                     None => Message::Not("is a text without a place"),
                 }

@@ -12,7 +12,7 @@ use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::steps::Capabilities;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
-    AskKind, EffectId, Effects, Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Record,
+    AskKind, EffectId, Effects, Event, Failure, FaultKind, Fork, Graph, Input, ModelReply, Outcome, Record,
     Request, RunStatus, Start, State, ToolDef, answered,
 };
 use serde_json::{Map, Value, json};
@@ -88,6 +88,33 @@ impl<'w> Sim<'w> {
         for record in sim.journal.records()? {
             sim.state.apply_record(&record);
         }
+        Ok(sim)
+    }
+
+    /// A process that makes a fork of a run, which shares its first `at` events and is one of another workflow, or of the same (E-19).
+    ///
+    /// # Errors
+    /// A journal that does not read.
+    pub fn forked(
+        source: &Sim<'_>,
+        workflow: &'w SimWorkflow,
+        graph: &Arc<Graph>,
+        (at, seed): (usize, u64),
+        fork: Fork,
+    ) -> Result<Self, String> {
+        let mut sim = Self::new(workflow, graph, seed);
+        sim.journal = source.journal.cut(at);
+        for record in sim.journal.records()? {
+            sim.state.apply_record(&record);
+        }
+        // No effect of a fork has the id of one that its source had asked for by then, shared or not (E-29).
+        let known = usize::try_from(fork.events).unwrap_or(usize::MAX);
+        for record in source.journal.cut(known).records()? {
+            if let Event::Requested { effect, .. } = record.event {
+                sim.requested.insert(effect);
+            }
+        }
+        sim.input(Input::Fork(Box::new(fork)))?;
         Ok(sim)
     }
 
@@ -178,6 +205,9 @@ impl<'w> Sim<'w> {
             && !self.requested.insert(effect.clone())
         {
             return Err(format!("E-04: {effect} is requested twice"));
+        }
+        if let Event::Forked(fork) = &event {
+            self.journal.sources.push((fork.past.clone(), fork.compiled.clone()));
         }
         let record = Record { at: self.state.tick(0), event };
         self.journal.lines.push(serde_json::to_string(&record).map_err(|error| error.to_string())?);

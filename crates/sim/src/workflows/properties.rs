@@ -77,7 +77,8 @@ fn once(sim: &Sim<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn same(expected: &Observed, found: &Observed) -> Result<(), String> {
+/// Whether a run came to what it had to.
+pub(super) fn same(expected: &Observed, found: &Observed) -> Result<(), String> {
     let shown = |observed: &Observed| -> Value {
         let left = observed.left.as_ref().map(|left| {
             let threads: serde_json::Map<String, Value> = left

@@ -2,7 +2,7 @@
 
 use selvedge_sim::workflows::block::{Block, Kind, Paths, Rounds};
 use selvedge_sim::workflows::properties::{agreement, crashes};
-use selvedge_sim::workflows::{generate, reference};
+use selvedge_sim::workflows::{forks, generate, reference};
 use std::collections::BTreeMap;
 use support::holds;
 
@@ -36,6 +36,16 @@ fn w06_workflows_agree() {
 #[test]
 fn workflows_crash() {
     holds("workflows_crash", crashes, 100);
+}
+
+#[test]
+fn e19_workflows_fork() {
+    holds("workflows_fork", forks::unedited, 200);
+}
+
+#[test]
+fn e29_workflows_fork_with_another_document() {
+    holds("workflows_fork_with_another_document", forks::edited, 200);
 }
 
 /// What the properties are about happens in the workflows that they are held against.

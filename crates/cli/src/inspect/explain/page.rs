@@ -1,11 +1,13 @@
 //! `explain` for people: a line of time for each node, or one node in full.
 
+use super::again;
 use super::bars::{self, Scale};
 use super::critical::{self, Step};
+use super::seen::{Saw, Seen};
 use super::story::{At, reuse_words};
 use super::table::table;
 use super::tree::{self, Row, What as Shown};
-use super::{Explained, Schedule, Subject};
+use super::{Explained, Subject};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
 use crate::printed::{message, parts};
@@ -13,8 +15,8 @@ use crate::progress::seconds;
 use crate::recovery::Words as _;
 use crate::ui::Ui;
 use crate::words::command;
+use selvedge_engine::RunStatus;
 use selvedge_engine::graph::Control;
-use selvedge_engine::{Ix, NodeIx, RunStatus};
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, What};
 use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
@@ -28,13 +30,13 @@ pub(super) const BARS: &str = "TIME";
 const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
 const WAITS: usize = 40;
-const LINES: usize = 12;
+pub(super) const LINES: usize = 12;
 /// Lines of one step of the ladder among those of all nodes.
 const TOLD: usize = 4;
 
 /// Prints these nodes, or all, and the critical path if it is given.
 pub(super) fn all(
-    explained: &Explained,
+    explained: &Explained<'_>,
     found: &Subject,
     nodes: Option<&[At]>,
     critical: Option<&[Step]>,
@@ -74,7 +76,7 @@ pub(super) fn all(
     page.print(ui);
 }
 
-fn head(page: &mut Page, explained: &Explained, found: &Subject) {
+fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let (status, style) = runs::status(runs::stored(explained.status), found.driven);
     let counts = explained.tally.told(" nodes");
     // As in `show`: a fork's time is its own.
@@ -99,7 +101,7 @@ fn head(page: &mut Page, explained: &Explained, found: &Subject) {
 }
 
 /// What people said, of the first few.
-fn answers(page: &mut Page, explained: &Explained) {
+fn answers(page: &mut Page, explained: &Explained<'_>) {
     const ANSWERS: usize = 20;
     const INDENT: usize = 12;
     let nodes = explained.story.all();
@@ -116,7 +118,7 @@ fn answers(page: &mut Page, explained: &Explained) {
 }
 
 /// Why nodes failed, with tracebacks and what was printed, of the first few.
-fn failures(page: &mut Page, explained: &Explained) {
+fn failures(page: &mut Page, explained: &Explained<'_>) {
     const FAILURES: usize = 5;
     let failed = explained.story.all().filter(|node| explained.story.fault(*node).is_some());
     for (at, node) in failed.take(FAILURES).enumerate() {
@@ -129,7 +131,7 @@ fn failures(page: &mut Page, explained: &Explained) {
 }
 
 /// Why a node failed.
-fn failure(page: &mut Page, explained: &Explained, node: At) {
+fn failure(page: &mut Page, explained: &Explained<'_>, node: At) {
     const INDENT: usize = 12;
     let Some((fault, printed)) = explained.story.fault(node) else { return };
     let printed = printed.map(|printed| &**printed);
@@ -141,7 +143,7 @@ fn failure(page: &mut Page, explained: &Explained, node: At) {
 }
 
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
-fn ladder(page: &mut Page, explained: &Explained, found: &Subject) {
+fn ladder(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let rungs = explained.story.rungs();
     if rungs.is_empty() {
         return;
@@ -180,7 +182,7 @@ fn style(what: &What) -> &'static str {
     }
 }
 
-fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option<(&Scale, &str)>) {
+fn legend(page: &mut Page, explained: &Explained<'_>, found: &Subject, shown: Option<(&Scale, &str)>) {
     page.gap();
     if let Some(text) = shown.and_then(|(_, bars)| bars::legend(bars)) {
         page.labelled("", "", 0, &text, 3);
@@ -210,7 +212,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained, found: &Subject, schedule: &Schedule, node: At, ui: &Ui) {
+pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);
@@ -259,31 +261,36 @@ pub(super) fn one(explained: &Explained, found: &Subject, schedule: &Schedule, n
         failure(&mut page, explained, node);
     }
     waits(&mut page, explained, node, started.map_or(i64::MAX, |started| story.timeline.line(started)));
-    if let Some(node) = explained.story.root_node(node) {
-        saw(&mut page, explained, schedule, node);
-    }
+    again::show(&mut page, explained, node);
+    saw(&mut page, explained, node);
     each(&mut page, explained, node, found.info.started_ms);
     page.print(ui);
 }
 
-/// Whose messages a node of the run's own graph showed to a model.
-fn saw(page: &mut Page, explained: &Explained, schedule: &Schedule, node: NodeIx) {
-    let nodes = &explained.graph.nodes;
-    if nodes.get(node).is_none_or(|node| node.body.thread.is_none()) {
+/// Whose messages a node showed to a model, call by call.
+fn saw(page: &mut Page, explained: &Explained<'_>, node: At) {
+    if explained.story.def(node).is_none_or(|def| def.body.thread.is_none()) {
         return;
     }
-    let mut seen = explained.story.seen(&explained.graph, schedule);
-    let from = nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
-    let from: Vec<&str> =
-        from.iter().flatten().filter_map(|node| nodes.get(*node)).map(|node| &*node.id).collect();
-    let text = match from.len() {
-        0 => "no other node".to_owned(),
-        1..=10 => from.join(", "),
-        many => format!("{many} nodes: {}", from.join(", ")),
-    };
+    let saw = Seen::new(&explained.story, explained.state).calls(node);
     page.gap();
     page.line(&page.paint(DIM, "SAW MESSAGES OF"));
-    page.labelled("", "", 0, &text, LINES);
+    let told = |saw: &Saw<'_>| match saw.from.len() {
+        0 => "no other node".to_owned(),
+        1..=10 => saw.from.join(", "),
+        many => format!("{many} nodes: {}", saw.from.join(", ")),
+    };
+    match saw.as_slice() {
+        [] => page.labelled("", "", 0, "no other node", LINES),
+        [one] => page.labelled("", "", 0, &told(one), LINES),
+        many => {
+            for (at, saw) in many.iter().enumerate().take(ROWS) {
+                let label = format!("call {}", at + 1);
+                let text = format!("{} messages: {}", saw.messages, told(saw));
+                page.labelled(&label, DIM, 10, &text, LINES);
+            }
+        }
+    }
 }
 
 /// What a node's time went into, part by part.
@@ -307,7 +314,7 @@ fn shares(sums: &Durations) -> Vec<(&'static str, String)> {
 }
 
 /// What was done about a node's faults, each in full.
-fn each(page: &mut Page, explained: &Explained, node: At, began: i64) {
+fn each(page: &mut Page, explained: &Explained<'_>, node: At, began: i64) {
     const INDENT: usize = 20;
     for (at, rung) in explained.rungs(node).take(ROWS).enumerate() {
         if at == 0 {
@@ -323,7 +330,7 @@ fn each(page: &mut Page, explained: &Explained, node: At, began: i64) {
     }
 }
 
-fn waits(page: &mut Page, explained: &Explained, node: At, started: i64) {
+fn waits(page: &mut Page, explained: &Explained<'_>, node: At, started: i64) {
     let waited = explained.waits(node);
     page.gap();
     if waited.is_empty() {

@@ -1,98 +1,111 @@
-//! Whose messages a node's model requests showed (P-20).
+//! Whose messages the model requests of node instances showed, across paths, iterations and subgraphs: the engine knows who said what.
 
-use super::story::Story;
-use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, Ix, NodeIx, ThreadIx};
-use selvedge_host::timeline::Visit;
+use super::story::{At, Story};
+use selvedge_engine::{EffectId, Event, MessageIx, Record, State, Thread};
+use selvedge_host::timeline::{CallKind, Timeline};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-impl Story {
-    /// Walks the threads, node by node in list order.
-    pub(super) fn seen<'s>(&'s self, graph: &Graph, schedule: &'s Schedule) -> Seen<'s> {
-        let threads = graph.threads.values().map(|thread| {
-            let base = usize::from(thread.first.is_some());
-            Talk { base, said: vec![None; base], ..Talk::default() }
-        });
-        let own = graph.nodes.values().map(|node| node.body.thread).collect();
-        let by_name = &schedule.thread_by_name;
-        Seen { story: self, schedule, own, by_name, threads: threads.collect() }
+/// The threads that models were shown, by their requests.
+#[derive(Default)]
+pub(super) struct Shown(HashMap<EffectId, Thread>);
+
+impl Shown {
+    /// Takes the next record in; `state` is that after it.
+    pub(super) fn take(&mut self, state: &State, record: &Record) {
+        match &record.event {
+            // A fork that begins another document knows nothing of what was said before.
+            Event::Forked(fork) if fork.graph.is_some() => self.0.clear(),
+            Event::Requested { effect, .. } if state.pending().get(effect).is_some_and(|call| call.model) => {
+                self.keep(state, effect);
+            }
+            Event::Reused { effect, .. } => self.keep(state, effect),
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, state: &State, effect: &EffectId) {
+        if let Some(thread) = state.thread_behind(effect) {
+            self.0.insert(effect.clone(), thread.clone());
+        }
     }
 }
 
-/// Who said what on each thread, as far as the walk has come.
+/// The call of a model that is this effect, with how many messages it was shown and who, other than the node itself, said them, each once.
+pub(super) struct Saw<'s> {
+    pub(super) effect: &'s EffectId,
+    pub(super) messages: usize,
+    pub(super) from: Vec<String>,
+}
+
+/// Looks at threads; those that grow are walked once.
 pub(super) struct Seen<'s> {
     story: &'s Story,
-    schedule: &'s Schedule,
-    own: Vec<Option<ThreadIx>>,
-    by_name: &'s HashMap<Arc<str>, ThreadIx>,
-    /// By the position of the thread.
-    threads: Vec<Talk>,
+    state: &'s State,
+    walked: HashMap<(usize, Option<MessageIx>), Walked<'s>>,
 }
 
-/// A thread: it only grows, in list order.
 #[derive(Default)]
-struct Talk {
-    /// Messages that it holds before any node writes to it.
-    base: usize,
-    /// For each message, the node that said it; `None` is the document.
-    said: Vec<Option<NodeIx>>,
-    /// The number of messages after each writer.
-    after: Vec<usize>,
-    /// Everybody who said something, in order.
-    speakers: Vec<NodeIx>,
-    known: HashSet<NodeIx>,
+struct Walked<'s> {
+    last: Option<(usize, MessageIx)>,
+    speakers: Vec<&'s Arc<str>>,
+    known: HashSet<&'s Arc<str>>,
 }
 
-impl Talk {
-    fn say(&mut self, node: Option<NodeIx>) {
-        self.said.push(node);
-        if let Some(node) = node.filter(|node| self.known.insert(*node)) {
-            self.speakers.push(node);
-        }
+impl<'s> Seen<'s> {
+    pub(super) fn new(story: &'s Story, state: &'s State) -> Self {
+        Self { story, state, walked: HashMap::new() }
     }
-}
 
-impl Seen<'_> {
-    /// The nodes whose messages stood on the thread of `node` when it started, in order, if it showed them to a
-    /// model. To be asked of all nodes, in list order.
-    pub(super) fn next(&mut self, node: NodeIx) -> Vec<NodeIx> {
-        let visit = self.story.of_root(node).and_then(|at| self.story.visit(at));
-        let opened = visit.and_then(|visit| visit.thread.opened.as_ref());
-        let taken = opened.and_then(|opened| {
-            let from = *self.by_name.get(&opened.from)?;
-            Some(self.slice(node, from, opened.start as usize, opened.end as usize))
+    /// What each call of a model by the node's last visit was shown.
+    pub(super) fn calls(&mut self, at: At) -> Vec<Saw<'s>> {
+        let story = self.story;
+        let calls = story.visit(at).into_iter().flat_map(|visit| &visit.calls);
+        let models = calls.filter(|call| call.kind == CallKind::Model);
+        let saw = models.filter_map(|call| {
+            let effect = &call.attempts.first()?.effect;
+            let thread = story.shown.0.get(effect)?;
+            Some(Saw { effect, messages: thread.len(), from: self.from(at, thread) })
         });
-        let own = self.own.get(node.get()).copied().flatten();
-        let mut seen = Vec::new();
-        if let Some(talk) = own.and_then(|thread| self.threads.get_mut(thread.get())) {
-            taken.into_iter().flatten().for_each(|speaker| talk.say(speaker));
-            if visit.is_some_and(Visit::asked_model) {
-                seen = talk.speakers.clone();
-            }
-            (0..visit.map_or(0, |visit| visit.thread.appended)).for_each(|_| talk.say(Some(node)));
-        }
-        let to = visit.and_then(|visit| self.by_name.get(visit.thread.published.as_ref()?)).copied();
-        if let Some(talk) = to.filter(|to| own != Some(*to)).and_then(|to| self.threads.get_mut(to.get())) {
-            talk.say(Some(node));
-        }
-        for (order, _) in self.schedule.member.get(node).into_iter().flatten() {
-            // The first orders are those of the threads.
-            if let Some(talk) = self.threads.get_mut(order.get()) {
-                talk.after.push(talk.said.len());
-            }
-        }
-        seen
+        saw.collect()
     }
 
-    /// What a node took of another thread, of which it observes the first writers only.
-    fn slice(&self, node: NodeIx, from: ThreadIx, start: usize, end: usize) -> Vec<Option<NodeIx>> {
-        let Some(talk) = self.threads.get(from.get()) else { return Vec::new() };
-        let writers = self.schedule.open_at.get(node).copied().unwrap_or_default();
-        let length = match (writers as usize).checked_sub(1) {
-            None => talk.base,
-            Some(last) => talk.after.get(last).copied().unwrap_or(talk.said.len()),
-        };
-        talk.said.get(start..end.min(length)).unwrap_or_default().to_vec()
+    /// The nodes, others than itself, whose messages they showed in all; `None` if it has asked no model.
+    pub(super) fn messages_from(&mut self, at: At) -> Option<Vec<String>> {
+        let story = self.story;
+        let mut calls = story.visit(at)?.calls.iter().filter(|call| call.kind == CallKind::Model).peekable();
+        calls.peek()?;
+        let mut all: Vec<String> = Vec::new();
+        // Mostly the last one was shown what the others were, and more.
+        let last = calls.last().and_then(|call| story.shown.0.get(&call.attempts.first()?.effect));
+        all.extend(last.map(|thread| self.from(at, thread)).unwrap_or_default());
+        Some(all)
     }
+
+    fn from(&mut self, at: At, thread: &Thread) -> Vec<String> {
+        let Some(own) = self.story.node(at).map(|node| self.story.timeline.event_name(node)) else {
+            return Vec::new();
+        };
+        let frame = self.story.node(at).map_or(0, |node| node.within);
+        let walked = self.walked.entry((frame, thread.at(0))).or_default();
+        let grown = walked.last.filter(|(at, last)| thread.at(*at) == Some(*last));
+        if grown.is_none() {
+            *walked = Walked::default();
+        }
+        for speaker in self.state.speakers(thread, grown.map_or(0, |(at, _)| at + 1)).flatten() {
+            if walked.known.insert(speaker) {
+                walked.speakers.push(speaker);
+            }
+        }
+        walked.last = thread.len().checked_sub(1).zip(thread.last());
+        let others = walked.speakers.iter().filter(|speaker| ****speaker != *own);
+        let timeline = &self.story.timeline;
+        others.map(|speaker| told(timeline, speaker)).collect()
+    }
+}
+
+/// What people are told that a node is which events call so.
+fn told(timeline: &Timeline, name: &str) -> String {
+    let node = timeline.named(name).and_then(|row| timeline.nodes().get(row));
+    node.map_or_else(|| name.to_owned(), |node| timeline.told(node).into_owned())
 }

@@ -1,6 +1,7 @@
 //! A run's timeline, node instance by node instance: those of its own graph in list order, each followed by those in the frames that
 //! it opened.
 
+use super::seen::Shown;
 use crate::inspect::Found;
 use crate::inspect::answers::Answer;
 use crate::inspect::timeline;
@@ -32,6 +33,8 @@ pub(super) struct Story {
     pub(super) until: Moment,
     /// For each node of the run's own graph, whether all nodes before it had finished, and the last event of that.
     finished_before: Vec<Option<u64>>,
+    /// The threads that models were shown.
+    pub(super) shown: Shown,
 }
 
 /// A node of the run's own graph, or of a frame, to which something happened.
@@ -51,10 +54,12 @@ pub(super) struct Instance {
 /// # Errors
 /// If it can't be read.
 pub(super) fn read(found: &Found) -> Result<(State, Story), Error> {
-    let (state, timeline) = timeline::read(found, None)?;
+    let mut shown = Shown::default();
+    let (state, timeline) = timeline::read(found, None, |state, record| shown.take(state, record))?;
     // What goes on goes on until now: where a process drives it, and where a person is waited for.
     let goes_on = matches!(state.status(), RunStatus::Waiting) || state.ended().is_none() && found.driven;
-    let story = Story::new(timeline, state.graph(), goes_on.then(|| SystemClock.now_ms()));
+    let mut story = Story::new(timeline, state.graph(), goes_on.then(|| SystemClock.now_ms()));
+    story.shown = shown;
     Ok((state, story))
 }
 
@@ -70,6 +75,7 @@ impl Story {
             root: Vec::new(),
             until,
             finished_before: Vec::new(),
+            shown: Shown::default(),
         };
         for (node, def) in graph.nodes.iter() {
             let row = story.timeline.frames().first().and_then(|root| root.node(&def.id));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// # Errors
 /// If the journal can't be read.
 pub(super) fn inner(found: &Found) -> Result<Vec<(Address, NodeStatus)>, Error> {
-    let (state, timeline) = timeline::read(found, None)?;
+    let (state, timeline) = timeline::read(found, None, |_, _| {})?;
     let driven = state.ended().is_none() && is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
     let status = |node: &NodeTimeline| match timeline.status(Some(node), now) {

@@ -41,7 +41,7 @@ fn of_process(output: &Value) -> Option<(i64, Printed)> {
 
 /// Prints a node as it is after event `at`, or now.
 pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
-    let (state, timeline) = timeline::read(found, at)?;
+    let (state, timeline) = timeline::read(found, at, |_, _| {})?;
     let (def, row) = find(found, &state, &timeline, node)?;
     let answers = row.into_iter().flat_map(|row| &row.answers);
     let answers: Vec<Answer> = answers.map(|answer| Answer::new(&answer.ask, &answer.value)).collect();

@@ -1,6 +1,7 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, joins, threads};
+use crate::afresh;
 use crate::asks::{self, SAME_QUESTION, answers, called, prompt};
 use crate::inspect::answers::Answer;
 use crate::inspect::events::of_fork;
@@ -73,6 +74,11 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
         usage.push_str(&format!(", cost {}", used.tokens.shown_cost()));
     }
     page.labelled("  usage", DIM, INDENT, &usage, 3);
+    let saved = afresh::saved(&report.state.saved());
+    if !saved.is_empty() {
+        let text = format!("{saved}, which stand or were taken from what is recorded");
+        page.labelled("  saved", DIM, INDENT, &text, 3);
+    }
     if report.scripted {
         page.labelled("  model", DIM, INDENT, "scripted: replies come from a file of rules", 2);
     }

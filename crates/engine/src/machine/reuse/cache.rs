@@ -1,5 +1,6 @@
 //! Recorded outcomes that may stand for new requests (E-29).
 
+use super::lineage::{Face, Saved, Unlike};
 use crate::effect::{EffectId, Outcome};
 use crate::fault::FaultKind;
 use crate::ids::NodeIx;
@@ -60,17 +61,23 @@ pub(crate) type Turn = (Reverse<u32>, u32);
 pub(crate) struct RecordedOutcome {
     pub(super) effect: EffectId,
     pub(super) key: Key,
+    /// Its parts.
+    pub(super) face: Face,
     /// Of a write: the call whatever the tool's version.
     pub(super) write: Option<Key>,
     pub(super) turn: Turn,
     pub(super) outcome: Outcome,
     /// How many attempts it took (D-25).
     pub(super) attempt: u32,
+    /// How long its last attempt was under way, in milliseconds.
+    pub(super) worked_ms: u32,
     /// A call that is not `pure` and stands before this one ran afresh since.
     pub(super) outdated: bool,
     /// A write of a node that finished with success behind a failed one: it did not depend on that, and is done
     /// (D-16). So it is with such a node's writes that failed.
     pub(super) beside: bool,
+    /// A fork gave it another text (E-19).
+    pub(super) edited: bool,
     /// The tool that was called.
     pub(super) tool: Option<Arc<str>>,
     /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
@@ -91,12 +98,15 @@ impl RecordedOutcome {
         Self {
             effect,
             key,
+            face: Face::default(),
             write,
             turn,
             outcome,
             attempt: 1,
+            worked_ms: 0,
             outdated: false,
             beside: false,
+            edited: false,
             tool,
             second: false,
         }
@@ -111,6 +121,10 @@ impl RecordedOutcome {
     /// Whether a new visit in its place may take it, or has to ask about it first.
     pub(crate) fn concerns_next_visit(&self) -> bool {
         self.is_success() && !self.second || self.unknown().is_some()
+    }
+    /// What who takes it need not ask for again, and whether that has another text now.
+    pub(crate) fn saved(&self) -> (Saved, bool) {
+        (Saved::of(&self.outcome, self.worked_ms), self.edited)
     }
     /// Whether it ended as it should.
     pub(crate) fn is_success(&self) -> bool {
@@ -152,6 +166,11 @@ pub(crate) struct ReuseCache {
     unmatched_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     doubtful: bool,
+    /// Nodes of which something was recorded that is taken now, or spent.
+    taken: BTreeSet<Spot>,
+    /// Nodes that the run which this one was forked from had begun, and those that had asked for something where that ends.
+    begun: BTreeSet<Spot>,
+    in_flight: BTreeSet<Spot>,
     /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
     re_executed: BTreeSet<Spot>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
@@ -199,6 +218,7 @@ impl ReuseCache {
 
     pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Entry> {
         let entry = self.entries.remove(effect)?;
+        self.taken.insert(entry.node);
         let place = (entry.node, entry.kept.key);
         if let Some(turns) = self.by_key.get_mut(&place) {
             turns.remove(&(entry.kept.turn, effect.clone()));
@@ -215,6 +235,40 @@ impl ReuseCache {
             }
         }
         Some(entry)
+    }
+
+    /// The recorded request of a node that is most like one; of equal ones the first in turn. `tool`: of calls of that one, else of
+    /// models.
+    pub(crate) fn nearest(
+        &self,
+        node: Spot,
+        tool: Option<&Arc<str>>,
+        face: &Face,
+    ) -> Option<&RecordedOutcome> {
+        let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
+        let known = own.flat_map(|(_, turns)| turns).filter_map(|(_, effect)| self.entries.get(effect));
+        let known = known.map(|entry| &entry.kept).filter(|kept| kept.tool.as_ref() == tool);
+        known.min_by_key(|kept| (Reverse(kept.face.alike(face)), kept.turn))
+    }
+
+    /// Why nothing is left of what was recorded of a node.
+    pub(crate) fn nothing(&self, node: Spot) -> Unlike {
+        match () {
+            () if self.taken.contains(&node) => Unlike::Taken,
+            () if self.in_flight.contains(&node) => Unlike::InFlight,
+            () if self.begun.contains(&node) => Unlike::NoResult,
+            () => Unlike::NeverRecorded,
+        }
+    }
+
+    /// The run that this one was forked from had begun the node.
+    pub(crate) fn note_begun(&mut self, node: Spot) {
+        self.begun.insert(node);
+    }
+
+    /// A request of the node was under way where that run ends.
+    pub(crate) fn note_in_flight(&mut self, node: Spot) {
+        self.in_flight.insert(node);
     }
 
     /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
@@ -363,22 +417,22 @@ impl ReuseCache {
 
     /// A call of the node that is not `pure` ran afresh. Only the first of a dataflow counts.
     pub(crate) fn note_re_executed(&mut self, node: Spot, flows: bool) {
-        if flows || !self.re_executed_before(node, false) {
+        if flows || self.re_executed_before(node, false).is_none() {
             self.re_executed.insert(node);
         }
     }
 
-    /// Whether a call ran afresh that `node` could have seen, or made: of any node of its flow, or of one that stands before
+    /// Where a call ran afresh that `node` could have seen, or made: of any node of its flow, or of one that stands before
     /// it in its dataflow.
-    pub(crate) fn re_executed_before(&self, node: Spot, flows: bool) -> bool {
+    pub(crate) fn re_executed_before(&self, node: Spot, flows: bool) -> Option<Spot> {
         let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.re_executed.range(node.sibling(NodeIx(0))..=end).next().is_some()
+        self.re_executed.range(node.sibling(NodeIx(0))..=end).next().copied()
     }
 
     /// The same of the other nodes of the frame only: what `node` itself opened is told apart by its paths.
-    pub(crate) fn re_executed_beside(&self, node: Spot, flows: bool) -> bool {
+    pub(crate) fn re_executed_beside(&self, node: Spot, flows: bool) -> Option<Spot> {
         let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.re_executed.range(node.sibling(NodeIx(0))..=end).any(|other| *other != node)
+        self.re_executed.range(node.sibling(NodeIx(0))..=end).find(|other| **other != node).copied()
     }
 
     /// The run begins anew: what is left was recorded before that which ran afresh. `flows`: whether nodes of that frame follow

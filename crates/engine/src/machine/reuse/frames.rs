@@ -26,9 +26,22 @@ impl State {
     /// What the run has recorded so far. Only a state that began with [`State::recording`] knows of nodes that
     /// have retired.
     pub fn past(mut self) -> Recording {
+        self.take_past()
+    }
+
+    /// Whether it began with [`State::recording`].
+    pub fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// What the run has recorded so far, for a fork of it that leaves it here: its `forked` is to be the next event of this state, which
+    /// goes on as the fork's.
+    pub fn take_past(&mut self) -> Recording {
         self.keep_all_unknown();
-        let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
+        let recorder = self.recorder.as_mut();
+        let mut past = recorder.map(|recorder| std::mem::take(&mut **recorder)).unwrap_or_default();
         past.graph = Arc::clone(self.graph());
+        past.in_flight = self.in_flight();
         // Of all others it was kept as it came.
         let stays = self.frames.root().flow.is_none();
         for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root).filter(|_| stays) {
@@ -76,6 +89,8 @@ impl State {
             let same = || self.frames.root().by_id(id).filter(|node| !taken.contains(node));
             places.get(id).copied().or_else(same)
         };
+        let begun = past.visits.iter().filter(|(_, visits)| **visits > 0);
+        let begun: Vec<NodeIx> = begun.filter_map(|(id, _)| place(id)).collect();
         let spots: BTreeMap<Arc<str>, NodeIx> = past
             .kept
             .iter()
@@ -83,6 +98,7 @@ impl State {
             .chain(past.unknown.iter().map(|(id, _)| id))
             .filter_map(|id| Some((id.clone(), place(id)?)))
             .collect();
+        begun.into_iter().for_each(|node| self.reuse.note_begun(Spot { frame: 0, node }));
         for (id, kept) in past.edited(texts) {
             match spots.get(&id) {
                 Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
@@ -94,10 +110,14 @@ impl State {
                     {
                         self.reuse.add_elsewhere(write);
                     }
-                    if place.is_none() {
-                        self.reuse.add_unmatched(id, kept);
-                    } else {
-                        rest.kept.push((id, kept));
+                    match place {
+                        None => self.reuse.add_unmatched(id, kept),
+                        Some(&node) => {
+                            if node < first {
+                                self.keeps(&kept.effect, kept.saved().0);
+                            }
+                            rest.kept.push((id, kept));
+                        }
                     }
                 }
             }
@@ -199,6 +219,11 @@ impl State {
         }
     }
 
+    /// Nodes that have asked for something and got nothing yet.
+    pub(in crate::machine) fn in_flight(&self) -> BTreeSet<NodePlace> {
+        self.pending.values().map(|pending| self.site(pending.node)).collect()
+    }
+
     /// What is in flight in frames is unknown to a fork.
     pub(in crate::machine) fn keep_all_unknown(&mut self) {
         let running = |(ix, frame): (FrameIx, &Frame)| {
@@ -230,12 +255,17 @@ impl State {
         let unknown: Vec<_> = past.inner.unknown.iter().map(|(site, key)| (moved(site), *key)).collect();
         let visits = past.inner.visits.iter().filter_map(|(site, visits)| Some((moved(site)?, *visits)));
         let visits: BTreeMap<NodePlace, u32> = visits.collect();
+        let in_flight: Vec<NodePlace> = past.in_flight.iter().filter_map(moved).collect();
         let mut inner = Inner { visits, ..Inner::default() };
         for (site, kept) in rows {
             match site.as_ref().and_then(|site| self.spot_of(site)).zip(site) {
                 Some((spot, site)) => {
                     let open = !self.is_final(&site) && (kept.is_success() || kept.unknown().is_some());
+                    let stands = !open && self.is_final(&site);
                     inner.kept.insert(kept.effect.clone(), (site, kept.clone()));
+                    if stands {
+                        self.keeps(&kept.effect, kept.saved().0);
+                    }
                     if open {
                         self.reuse.add(spot, kept, true);
                     }
@@ -259,6 +289,12 @@ impl State {
         for (site, visits) in &inner.visits {
             if let Some(spot) = self.spot_of(site) {
                 self.prior_visits.insert(spot, *visits);
+                self.reuse.note_begun(spot);
+            }
+        }
+        for site in in_flight {
+            if let Some(spot) = self.spot_of(&site) {
+                self.reuse.note_in_flight(spot);
             }
         }
         if let Some(recorder) = &mut self.recorder {

@@ -19,6 +19,8 @@ pub struct Recording {
     pub(crate) unknown: BTreeSet<(Arc<str>, Key)>,
     /// What nodes of flows and of inner frames recorded.
     pub(crate) inner: Inner,
+    /// Nodes with a request under way where it ends.
+    pub(crate) in_flight: BTreeSet<NodePlace>,
     /// How often each node was started, so that no effect id comes twice.
     pub(crate) visits: BTreeMap<Arc<str>, u32>,
     /// Effects whose outcome was reused, and under which id.
@@ -65,6 +67,7 @@ impl Recording {
             kept.beside = false;
             if let Some(text) = texts.get(&kept.effect) {
                 kept.outcome = with_text(&kept.outcome, text);
+                kept.edited = true;
             }
             (node, kept)
         })
@@ -107,16 +110,33 @@ fn with_text(outcome: &Outcome, text: &Arc<str>) -> Outcome {
 /// the i-th for the i-th (ids that count positions move when a node is put in); the same id; the same name and
 /// thread. All of it is read off the two documents, so that no turn depends on who is faster (E-07).
 pub(crate) fn places(old: &Graph, new: &Graph) -> BTreeMap<Arc<str>, NodeIx> {
+    matched(&told(old), &told(new))
+}
+
+/// The nodes of the new one that stand for none of the old, or for one with another definition.
+pub(super) fn changed(old: &Graph, new: &Graph) -> BTreeSet<NodeIx> {
     let (old, new) = (told(old), told(new));
+    let mut changed: BTreeSet<NodeIx> = (0..new.len()).map(crate::ids::Ix::new).collect();
+    let places = matched(&old, &new);
+    for node in old {
+        let Some(at) = places.get(&node.id) else { continue };
+        if new.get(crate::ids::Ix::get(*at)).is_some_and(|now| now.definition == node.definition) {
+            changed.remove(at);
+        }
+    }
+    changed
+}
+
+fn matched(old: &[Told], new: &[Told]) -> BTreeMap<Arc<str>, NodeIx> {
     let ids: BTreeSet<&Arc<str>> = new.iter().map(|node| &node.id).collect();
     let mut matched = Matched::default();
-    matched.pair(&old, &new, |node| (Some(node.id.to_string()), node.definition.clone()));
+    matched.pair(old, new, |node| (Some(node.id.to_string()), node.definition.clone()));
     // Nodes whose id is gone come first: the others may still be found by their ids.
     let gone: Vec<Told> = old.iter().filter(|node| !ids.contains(&node.id)).cloned().collect();
-    matched.pair(&gone, &new, |node| (None, node.definition.clone()));
-    matched.pair(&old, &new, |node| (None, node.definition.clone()));
-    matched.pair(&old, &new, |node| (None, node.id.to_string()));
-    matched.pair(&old, &new, |node| (node.thread.clone(), node.name.to_string()));
+    matched.pair(&gone, new, |node| (None, node.definition.clone()));
+    matched.pair(old, new, |node| (None, node.definition.clone()));
+    matched.pair(old, new, |node| (None, node.id.to_string()));
+    matched.pair(old, new, |node| (node.thread.clone(), node.name.to_string()));
     matched.places
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Recorded {
     pub(super) content: Content,
     pub(super) outcome: Outcome,
     pub(super) attempt: u32,
+    /// How long its last attempt was under way, in milliseconds.
+    pub(super) worked_ms: u32,
     pub(super) second: bool,
 }
 

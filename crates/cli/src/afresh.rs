@@ -1,0 +1,88 @@
+//! Words for what was taken from a recording, what that saved, and why the rest was asked for again (E-29).
+
+use crate::progress::seconds;
+use selvedge_engine::{Afresh, Saved};
+use selvedge_host::reused::Request;
+use selvedge_host::timeline::CallKind;
+use selvedge_runtime::report::used;
+use serde_json::{Value, json};
+
+/// Times below are none to speak of.
+const SHOWN_MS: u64 = 10;
+
+/// Why a request of the node `own` was not answered by what was recorded; `name` says what people are told that a node is.
+pub(crate) fn why(why: &Afresh, own: &str, name: impl Fn(&str) -> String) -> String {
+    let at = |node: &str| Some(name(node)).filter(|name| *name != *own);
+    match why {
+        Afresh::NeverRecorded => "nothing of it is recorded".to_owned(),
+        Afresh::InFlight => "it was under way where the recording ends".to_owned(),
+        Afresh::NoResult => "nothing had come of it".to_owned(),
+        Afresh::Taken => "what is recorded for it was taken before".to_owned(),
+        Afresh::Model => "another model answers".to_owned(),
+        Afresh::Tools => "other tools are offered to the model".to_owned(),
+        Afresh::ToolVersion { tool } => format!("`{tool}` is another version"),
+        Afresh::Edited { node } => match at(node) {
+            Some(other) => format!("the document says something else at {other}"),
+            None => "the document says something else here".to_owned(),
+        },
+        Afresh::Inputs => "the run has other inputs".to_owned(),
+        Afresh::Message { node } => match at(node) {
+            Some(other) => format!("a message of {other} was edited"),
+            None => "a message of its own was edited".to_owned(),
+        },
+        Afresh::Upstream { node } => match at(node) {
+            Some(other) => format!("{other} ran afresh"),
+            None => "an earlier call of its own ran afresh".to_owned(),
+        },
+        Afresh::Operation => "what it changes belongs to the run that asked for it".to_owned(),
+        Afresh::Different => "it asks for something else".to_owned(),
+    }
+}
+
+/// What a request is of.
+pub(crate) fn of(kind: &CallKind) -> String {
+    match kind {
+        CallKind::Model => "model".to_owned(),
+        CallKind::Tool(name) | CallKind::Operation(name) => name.to_string(),
+        CallKind::Unknown => "call".to_owned(),
+    }
+}
+
+/// A request that was made afresh, for machines; nodes are called as `name` says.
+pub(crate) fn json(request: &Request, name: impl Fn(&str) -> String) -> Value {
+    let mut object = json!(request.why);
+    if let Some(fields) = object.as_object_mut() {
+        if let Some(node) = fields.get_mut("node")
+            && let Some(known) = node.as_str()
+        {
+            *node = name(known).into();
+        }
+        fields.insert("effect".to_owned(), json!(request.effect));
+        fields.insert("call".to_owned(), of(&request.kind).into());
+    }
+    object
+}
+
+/// What was saved, for machines: the shape of C-02's usage, and the time of the calls.
+pub(crate) fn saved_json(saved: &Saved) -> Value {
+    let mut object = used(&saved.usage);
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("worked_ms".to_owned(), saved.worked_ms.into());
+    }
+    object
+}
+
+/// The same in words; empty if it is nothing.
+pub(crate) fn saved(saved: &Saved) -> String {
+    let count = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
+    let tokens = saved.usage.tokens.input.saturating_add(saved.usage.tokens.output);
+    let cost = saved.usage.tokens.shown_cost();
+    let parts = [
+        count(saved.usage.model_calls, "model call"),
+        count(saved.usage.tool_calls, "tool call"),
+        count(tokens, "token"),
+        (cost > 0.0).then(|| format!("cost {cost}")),
+        (saved.worked_ms >= SHOWN_MS).then(|| seconds(i64::try_from(saved.worked_ms).unwrap_or(i64::MAX))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,124 @@
+//! `selvedge fork --dry-run`: what a fork would take from the recording, what it would ask for again and why, and what that saves
+//! (C-13, E-29).
+
+use crate::afresh;
+use crate::block_on::block_on;
+use crate::failure::Exit;
+use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, Table, YELLOW};
+use crate::ui::Ui;
+use selvedge_engine::RunStatus;
+use selvedge_host::reused::{Fate, Row};
+use selvedge_host::{Asked, DryRun, Error, Host};
+use serde_json::{Value, json};
+
+/// Rows that are shown: what runs comes first where there are more.
+const ROWS: usize = 60;
+
+/// Says what a fork would do.
+pub(super) fn dry_run(host: &Host, asked: Asked, ui: &Ui) -> Result<Exit, Error> {
+    let found = block_on(asked.bytes(), host.dry_run(asked))??;
+    let ui = ui.guarded();
+    match ui.json {
+        true => ui.result(&format!("{}\n", object(&found))),
+        false => page(&found, &ui),
+    }
+    Ok(Exit::Completed)
+}
+
+fn word(fate: Fate) -> (&'static str, &'static str, &'static str) {
+    match fate {
+        Fate::Kept => ("stand", "stands", GREEN),
+        Fate::Reused => ("reuse", "is taken", CYAN),
+        Fate::Ran => ("run", "would run", YELLOW),
+        Fate::Asks => ("ask", "would ask", MAGENTA),
+        Fate::Depends => ("depend", "would run or depends", DIM),
+        Fate::Skipped => ("skip", "is skipped", DIM),
+    }
+}
+
+fn object(found: &DryRun) -> Value {
+    let name = |node: &str| found.state.told_name(node).into_owned();
+    let row = |row: &Row| {
+        let afresh: Vec<Value> = row.afresh.iter().map(|request| afresh::json(request, name)).collect();
+        json!({
+            "node": row.name,
+            "would": word(row.fate).0,
+            "reused": row.reused,
+            "saved": afresh::saved_json(&row.saved),
+            "afresh": afresh,
+        })
+    };
+    json!({
+        "fork_of": {"run": found.run, "events": found.events, "shared": found.shared},
+        "anew": found.anew,
+        "ends": matches!(found.state.status(), RunStatus::Completed | RunStatus::Failed),
+        "nodes": found.account.rows.iter().map(row).collect::<Vec<_>>(),
+        "asks": found.asks().map(|(ask, asking)| json!({"ask": ask, "node": name(&found.state.event_name(asking.node)), "prompt": asking.prompt})).collect::<Vec<_>>(),
+        "saved": afresh::saved_json(&found.account.saved),
+    })
+}
+
+fn page(found: &DryRun, ui: &Ui) {
+    let mut page = Page::new();
+    let events =
+        if found.shared == 1 { "event 1".to_owned() } else { format!("events 1–{}", found.shared) };
+    let begins = if found.anew { ", and begin its document anew" } else { "" };
+    page.line(&format!("a fork would share {events} of {} of {}{begins}", found.events, found.run));
+    page.line("");
+    let mut table = Table::new(&["NODE", "WHAT", "TAKEN", "SAVES", "WHY"], 4);
+    (table.spare, table.whole, table.optional) = (vec![3], vec![1, 2], vec![3]);
+    let mut rows: Vec<&Row> = found.account.rows.iter().collect();
+    if rows.len() > ROWS {
+        rows.sort_by_key(|row| !matches!(row.fate, Fate::Ran | Fate::Asks));
+    }
+    for row in rows.iter().take(ROWS) {
+        let (_, told, style) = word(row.fate);
+        let taken = if row.reused == 0 { "-".to_owned() } else { row.reused.to_string() };
+        table.row([
+            (row.name.clone(), BOLD),
+            (told.to_owned(), style),
+            (taken, ""),
+            (afresh::saved(&row.saved), ""),
+            (because(found, row), ""),
+        ]);
+    }
+    page.table(&table);
+    if rows.len() > ROWS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", rows.len() - ROWS)));
+    }
+    page.gap();
+    page.line(&sum(found));
+    page.print(ui);
+}
+
+/// Why a node runs, or what it asks.
+fn because(found: &DryRun, row: &Row) -> String {
+    let name = |node: &str| found.state.told_name(node).into_owned();
+    let why = row.afresh.iter().map(|request| {
+        format!("{}: {}", afresh::of(&request.kind), afresh::why(&request.why, &row.name, name))
+    });
+    let asked = found.asks().filter(|(_, asking)| {
+        row.fate == Fate::Asks && name(&found.state.event_name(asking.node)) == row.name
+    });
+    why.chain(asked.map(|(_, asking)| asking.prompt.clone())).collect::<Vec<_>>().join("; ")
+}
+
+fn sum(found: &DryRun) -> String {
+    let count = |fate| found.account.count(fate);
+    let parts = [
+        (count(Fate::Kept), "that stand"),
+        (count(Fate::Reused), "taken"),
+        (count(Fate::Ran), "that would run"),
+        (count(Fate::Asks), "that would ask"),
+        (count(Fate::Depends), "that would run or depends on these"),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let runs = count(Fate::Ran) + count(Fate::Asks) + count(Fate::Depends);
+    let saved = match afresh::saved(&found.account.saved) {
+        saved if saved.is_empty() => "nothing is saved".to_owned(),
+        saved => format!("saved: {saved}"),
+    };
+    let nothing = if runs == 0 { ", and nothing would run" } else { "" };
+    format!("nodes: {parts}{nothing}; {saved}")
+}
