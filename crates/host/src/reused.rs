@@ -5,7 +5,6 @@ use crate::timeline::{CallKind, NodeTimeline, Timeline, Visit};
 use selvedge_engine::{Afresh, EffectId, Origin, Saved, State};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// How a node came to what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -127,17 +126,4 @@ fn fate(timeline: &Timeline, visit: &Visit, row: &Row) -> Fate {
         Some(_) => Fate::Reused,
         None => Fate::Depends,
     }
-}
-
-/// A run as its journal has it, for what is told of it beside its state.
-pub fn of_run(store: &selvedge_store::Store, run: &str) -> Result<(State, Account), crate::Error> {
-    let mut reading = selvedge_runtime::Reading::open(store, run)?;
-    let mut state = State::new(Arc::clone(reading.graph()));
-    let mut timeline = Timeline::new(reading.graph());
-    reading.records(1, u64::MAX, |record| {
-        state.apply_record(record);
-        timeline.events(&state, std::slice::from_ref(record));
-    })?;
-    let account = account(&state, &timeline);
-    Ok((state, account))
 }

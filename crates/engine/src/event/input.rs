@@ -43,7 +43,7 @@ pub enum Input {
 }
 
 /// The edition of what is derived that a run begins with today ([`Start::edition`]), and the last one that is known (E-42).
-pub const EDITION: u32 = 2;
+pub const EDITION: u32 = 3;
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, is_operation};
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
-use crate::message::Message;
+use crate::message::{Message, Role};
 use cache::Entry;
 use lineage::{Face, Unlike};
 pub use lineage::{Afresh, Origin, Saved};
@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What to do about a new call.
@@ -365,7 +365,8 @@ impl State {
             digest(&model),
             digest(&tools),
             digest(&(&request.role, &request.schema, &request.settings)),
-            digest(&messages),
+            // Runs of earlier editions compare ids of calls, too (E-42).
+            if self.start.edition < 3 { digest(&messages) } else { digest(&numbered(&messages)) },
         ];
         let [who, tools, settings, said] = parts.map(Face::part);
         Some((Sha256::digest(parts.concat()).into(), Face { who, tools, settings, said }))
@@ -479,6 +480,34 @@ pub(super) fn any_version(name: &str, args: &Value) -> Key {
 
 pub(super) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
     digest(&(name, version, args))
+}
+
+/// A message in which calls have numbers, in the order of the thread, in place of their ids.
+#[derive(Serialize)]
+struct Numbered<'m> {
+    role: Role,
+    content: &'m str,
+    calls: Vec<(usize, &'m str, &'m Value)>,
+    of: Option<usize>,
+    name: Option<&'m str>,
+}
+
+/// Ids of calls are names that providers give, or that are made of places: frames of later visits have others, and say the same (E-29).
+fn numbered<'m>(messages: &[&'m Message]) -> Vec<Numbered<'m>> {
+    let mut known: HashMap<&'m str, usize> = HashMap::new();
+    let mut number = |id: &'m Arc<str>| {
+        let next = known.len();
+        *known.entry(id).or_insert(next)
+    };
+    let mut all = Vec::with_capacity(messages.len());
+    for message in messages {
+        let calls = message.tool_calls.iter();
+        let calls = calls.map(|call| (number(&call.id), &*call.name, &call.arguments)).collect();
+        let of = message.tool_call_id.as_ref().map(&mut number);
+        let name = message.name.as_deref();
+        all.push(Numbered { role: message.role, content: &message.content, calls, of, name });
+    }
+    all
 }
 
 /// The parts of a call; what its node says of it is in these.

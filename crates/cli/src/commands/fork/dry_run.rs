@@ -110,7 +110,7 @@ fn sum(found: &DryRun) -> String {
         (count(Fate::Reused), "taken"),
         (count(Fate::Ran), "that would run"),
         (count(Fate::Asks), "that would ask"),
-        (count(Fate::Depends), "that would run or depends on these"),
+        (count(Fate::Depends), "that would run or depend on these"),
     ];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
     let parts = parts.collect::<Vec<_>>().join(", ");
@@ -119,6 +119,9 @@ fn sum(found: &DryRun) -> String {
         saved if saved.is_empty() => "nothing is saved".to_owned(),
         saved => format!("saved: {saved}"),
     };
-    let nothing = if runs == 0 { ", and nothing would run" } else { "" };
-    format!("nodes: {parts}{nothing}; {saved}")
+    match (parts.is_empty(), runs) {
+        (true, _) => format!("there are no nodes; {saved}"),
+        (false, 0) => format!("nodes: {parts}, and nothing would run; {saved}"),
+        (false, _) => format!("nodes: {parts}; {saved}"),
+    }
 }

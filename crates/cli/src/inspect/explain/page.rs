@@ -280,15 +280,13 @@ fn saw(page: &mut Page, explained: &Explained<'_>, node: At) {
         1..=10 => saw.from.join(", "),
         many => format!("{many} nodes: {}", saw.from.join(", ")),
     };
-    match saw.as_slice() {
-        [] => page.labelled("", "", 0, "no other node", LINES),
-        [one] => page.labelled("", "", 0, &told(one), LINES),
-        many => {
-            for (at, saw) in many.iter().enumerate().take(ROWS) {
-                let label = format!("call {}", at + 1);
-                let text = format!("{} messages: {}", saw.messages, told(saw));
-                page.labelled(&label, DIM, 10, &text, LINES);
-            }
+    let Some(last) = saw.last() else { return page.labelled("", "", 0, "no other node", LINES) };
+    page.labelled("", "", 0, &told(last), LINES);
+    // Mostly each saw what the others did, and more of its own.
+    if saw.iter().any(|other| other.from != last.from) {
+        for (at, saw) in saw.iter().enumerate().take(ROWS) {
+            let text = format!("{} messages: {}", saw.messages, told(saw));
+            page.labelled(&format!("call {}", at + 1), DIM, 10, &text, LINES);
         }
     }
 }

@@ -172,6 +172,11 @@ fn simulation() {
 }
 
 #[test]
+fn time_travel() {
+    holds("docs/time-travel.md");
+}
+
+#[test]
 fn lines_fit_what_is_expected_of_them() {
     for (line, expected, fitting) in [
         ("a b c", "a […] c", true),

@@ -151,7 +151,12 @@ fn one_node_has_a_page_of_its_own() {
         assert!(page.contains(part), "{part}: {page}");
     }
     let one = place.run(&["explain", "one", "--node", "b", "--json"]).exits(0).json();
-    assert_eq!(one["nodes"], json!([nodes(&place, "one")[1]]));
+    // Alone it has each of its model calls, too.
+    let mut alone = one["nodes"][0].clone();
+    let saw = alone.as_object_mut().unwrap().remove("saw").unwrap();
+    assert_eq!(alone, nodes(&place, "one")[1]);
+    let saw: Vec<_> = saw.as_array().unwrap().iter().map(|call| (&call["messages"], &call["from"])).collect();
+    assert_eq!(saw, [(&json!(4), &json!(["a"])), (&json!(6), &json!(["a"]))]);
     let wrong = place.run(&["explain", "one", "--node", "z", "--json"]).exits(2);
     assert_eq!(wrong.stdout, "");
     assert!(wrong.error()["help"].as_str().unwrap().contains("a, b, c"), "{wrong:?}");
