@@ -194,10 +194,7 @@ impl<'s> Explained<'s> {
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
     fn print_json(
         &self,
-    fn new(state: &'s State, story: Story, driven: bool) -> Self {
-        let graph = Arc::clone(state.graph());
-        let schedule = Schedule::derive(&graph, state.start().sequential);
-        let waits = before::all(&story, &schedule);
+        found: &Subject,
         nodes: &[At],
         only: Option<At>,
         critical: Option<&[Step]>,
@@ -228,10 +225,8 @@ impl<'s> Explained<'s> {
         out.finish()
     }
 
-    fn new(state: &'s State, story: Story, driven: bool) -> Self {
-        let graph = Arc::clone(state.graph());
-        let schedule = Schedule::derive(&graph, state.start().sequential);
-        let waits = before::all(&story, &schedule);
+    /// C-15's object of a node; with each of its calls if it is the `only` one.
+    fn object<'a>(&'a self, found: &Subject, node: At, only: bool, seen: &mut Seen<'a>) -> Value {
         let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits(node).iter();
         let waited: Vec<Value> =
