@@ -64,10 +64,10 @@ pub(crate) enum Command {
     Show(Later<ShowArgs>),
     /// Show when each node of a run ran, and whom it waited for
     Explain(Later<ExplainArgs>),
-    /// Run a document in a simulated world, over and over, and find what bad luck does to it
-    Simulate(Later<SimulateArgs>),
     /// Compare two runs: threads, results, metadata and what each used
     Diff(Later<DiffArgs>),
+    /// Run a document in a simulated world, over and over, and find what bad luck does to it
+    Simulate(Later<SimulateArgs>),
     /// Verify that a recorded run follows from its inputs
     Replay(Later<ReplayArgs>),
     /// Print a run's journal as JSON lines, or write the whole run to a file

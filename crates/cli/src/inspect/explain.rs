@@ -87,9 +87,9 @@ impl Subject {
 }
 
 /// A run, explained.
-struct Explained {
+struct Explained<'s> {
     graph: Arc<Graph>,
-    state: State,
+    state: &'s State,
     story: Story,
     waits: Vec<Vec<Waited>>,
     /// Where the rungs of each node stand in the story's ladder.
@@ -107,7 +107,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let ui = &guarded(ui);
     let (state, story) = story::read(&found)?;
     let found = Subject { info: found.info, driven: found.driven, simulated: false };
-    let explained = Explained::of(state, story, found.driven);
+    let explained = Explained::new(&state, story, found.driven);
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     let critical = args.critical.then(|| critical::path(&explained));
     let nodes = match (only, args.slowest) {
@@ -126,14 +126,14 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
 }
 
 /// Shows a run that is recorded nowhere, as `explain` shows one that is.
-pub(crate) fn simulated(info: RunInfo, state: State, timeline: Timeline, ui: &Ui) {
+pub(crate) fn simulated(info: RunInfo, state: &State, timeline: Timeline, ui: &Ui) {
     let story = Story::new(timeline, state.graph(), None);
-    let explained = Explained::of(state, story, false);
+    let explained = Explained::new(state, story, false);
     page::all(&explained, &Subject { info, driven: false, simulated: true }, None, None, ui);
 }
 
-impl Explained {
-    fn of(state: State, story: Story, driven: bool) -> Self {
+impl<'s> Explained<'s> {
+    fn new(state: &'s State, story: Story, driven: bool) -> Self {
         let graph = Arc::clone(state.graph());
         let schedule = Schedule::derive(&graph, state.start().sequential);
         let waits = before::all(&story, &schedule);
@@ -141,7 +141,7 @@ impl Explained {
         for (at, rung) in story.rungs().iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
         }
-        let (tally, status) = (Tally::of(&state), state.status());
+        let (tally, status) = (Tally::of(state), state.status());
         Self { graph, state, story, waits, by_node, tally, status, driven }
     }
 
@@ -201,7 +201,7 @@ impl Explained {
         ui: &Ui,
     ) -> Result<(), Error> {
         let mut out = Out::new(ui);
-        let mut seen = Seen::new(&self.story, &self.state);
+        let mut seen = Seen::new(&self.story, self.state);
         let mut separator = "{\"nodes\":[";
         for at in nodes {
             let object = self.object(found, *at, only.is_some(), &mut seen);
@@ -226,7 +226,7 @@ impl Explained {
     }
 
     /// C-15's object of a node; with each of its calls if it is the `only` one.
-    fn object<'s>(&'s self, found: &Subject, node: At, only: bool, seen: &mut Seen<'s>) -> Value {
+    fn object<'a>(&'a self, found: &Subject, node: At, only: bool, seen: &mut Seen<'a>) -> Value {
         let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits(node).iter();
         let waited: Vec<Value> =

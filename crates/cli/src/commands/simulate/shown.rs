@@ -93,8 +93,7 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
     findings.iter().for_each(|finding| shown(&mut page, finding, args));
     page.gap();
     ui.page(&page.take());
-    let (told, timeline) = timeline(state, records);
-    explain::simulated(run_info(seed, state, records, args), told, timeline, ui);
+    explain::simulated(run_info(seed, state, records, args), state, timeline(state, records), ui);
     exit
 }
 
@@ -112,15 +111,15 @@ fn luck_of(page: &mut Page, label: &str, luck: &[String]) {
     }
 }
 
-/// What happened in a run that is recorded nowhere, and the state that its events come to.
-fn timeline(state: &State, records: &[Record]) -> (State, Timeline) {
+/// What happened in a run that is recorded nowhere.
+fn timeline(state: &State, records: &[Record]) -> Timeline {
     let mut timeline = Timeline::new(state.graph());
     let mut fold = State::new(state.graph().clone());
     for record in records {
         fold.apply_record(record);
         timeline.events(&fold, std::slice::from_ref(record));
     }
-    (fold, timeline)
+    timeline
 }
 
 fn run_info(seed: u64, state: &State, records: &[Record], args: &SimulateArgs) -> RunInfo {

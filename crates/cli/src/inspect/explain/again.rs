@@ -10,7 +10,7 @@ use selvedge_host::reused::Request;
 use selvedge_host::timeline::Visit;
 
 /// The calls of a node's last visit that were made afresh.
-pub(super) fn of(explained: &Explained, node: At) -> Vec<Request> {
+pub(super) fn of(explained: &Explained<'_>, node: At) -> Vec<Request> {
     let attempts = explained.story.visit(node).into_iter().flat_map(Visit::attempts);
     let afresh = attempts.filter_map(|(call, attempt)| match explained.state.origin(&attempt.effect)? {
         Origin::Afresh(why) => {
@@ -22,7 +22,7 @@ pub(super) fn of(explained: &Explained, node: At) -> Vec<Request> {
 }
 
 /// Adds why, call by call.
-pub(super) fn show(page: &mut Page, explained: &Explained, node: At) {
+pub(super) fn show(page: &mut Page, explained: &Explained<'_>, node: At) {
     const ROWS: usize = 20;
     let name = |node: &str| explained.state.told_name(node).into_owned();
     for (at, request) in of(explained, node).iter().take(ROWS).enumerate() {

@@ -28,7 +28,7 @@ pub(super) struct Step {
 
 /// The path of a run, from its first node on: back from the node that ended last, each time to the one that ended last of
 /// those that it waited for, into the frames that it opened. Their parts follow each other without a gap.
-pub(super) fn path(explained: &Explained) -> Vec<Step> {
+pub(super) fn path(explained: &Explained<'_>) -> Vec<Step> {
     let story = &explained.story;
     let mut steps: Vec<Step> = Vec::new();
     let mut next = story.root().max_by_key(|at| end(story, *at)).map(|at| innermost(story, at));
@@ -71,7 +71,7 @@ fn innermost(story: &Story, at: At) -> At {
 }
 
 /// C-15's list.
-pub(super) fn json(explained: &Explained, steps: &[Step]) -> Value {
+pub(super) fn json(explained: &Explained<'_>, steps: &[Step]) -> Value {
     let step = |step: &Step| {
         let mut object = json!({
             "node": explained.name(step.node),
@@ -87,7 +87,7 @@ pub(super) fn json(explained: &Explained, steps: &[Step]) -> Value {
 }
 
 /// Prints it as a table.
-pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
+pub(super) fn print(page: &mut Page, explained: &Explained<'_>, steps: &[Step]) {
     page.gap();
     let sum = |of: &dyn Fn(&Durations) -> i64| steps.iter().map(|step| of(&step.sums)).sum::<i64>();
     let nodes = if steps.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", steps.len()) };
@@ -131,7 +131,7 @@ struct Part {
 }
 
 /// The steps, of which those in the iterations of one loop, where there are many, are those that took longest, and the others one.
-fn folded(explained: &Explained, steps: &[Step]) -> Vec<Part> {
+fn folded(explained: &Explained<'_>, steps: &[Step]) -> Vec<Part> {
     let around = |step: &Step| looped(&explained.story, step.node);
     let mut parts = Vec::new();
     for group in steps.chunk_by(|one, next| around(one).is_some() && around(one) == around(next)) {

@@ -36,7 +36,7 @@ const TOLD: usize = 4;
 
 /// Prints these nodes, or all, and the critical path if it is given.
 pub(super) fn all(
-    explained: &Explained,
+    explained: &Explained<'_>,
     found: &Subject,
     nodes: Option<&[At]>,
     critical: Option<&[Step]>,
@@ -76,7 +76,7 @@ pub(super) fn all(
     page.print(ui);
 }
 
-fn head(page: &mut Page, explained: &Explained, found: &Subject) {
+fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let (status, style) = runs::status(runs::stored(explained.status), found.driven);
     let counts = explained.tally.told(" nodes");
     // As in `show`: a fork's time is its own.
@@ -101,7 +101,7 @@ fn head(page: &mut Page, explained: &Explained, found: &Subject) {
 }
 
 /// What people said, of the first few.
-fn answers(page: &mut Page, explained: &Explained) {
+fn answers(page: &mut Page, explained: &Explained<'_>) {
     const ANSWERS: usize = 20;
     const INDENT: usize = 12;
     let nodes = explained.story.all();
@@ -118,7 +118,7 @@ fn answers(page: &mut Page, explained: &Explained) {
 }
 
 /// Why nodes failed, with tracebacks and what was printed, of the first few.
-fn failures(page: &mut Page, explained: &Explained) {
+fn failures(page: &mut Page, explained: &Explained<'_>) {
     const FAILURES: usize = 5;
     let failed = explained.story.all().filter(|node| explained.story.fault(*node).is_some());
     for (at, node) in failed.take(FAILURES).enumerate() {
@@ -131,7 +131,7 @@ fn failures(page: &mut Page, explained: &Explained) {
 }
 
 /// Why a node failed.
-fn failure(page: &mut Page, explained: &Explained, node: At) {
+fn failure(page: &mut Page, explained: &Explained<'_>, node: At) {
     const INDENT: usize = 12;
     let Some((fault, printed)) = explained.story.fault(node) else { return };
     let printed = printed.map(|printed| &**printed);
@@ -143,7 +143,7 @@ fn failure(page: &mut Page, explained: &Explained, node: At) {
 }
 
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
-fn ladder(page: &mut Page, explained: &Explained, found: &Subject) {
+fn ladder(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let rungs = explained.story.rungs();
     if rungs.is_empty() {
         return;
@@ -182,7 +182,7 @@ fn style(what: &What) -> &'static str {
     }
 }
 
-fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option<(&Scale, &str)>) {
+fn legend(page: &mut Page, explained: &Explained<'_>, found: &Subject, shown: Option<(&Scale, &str)>) {
     page.gap();
     if let Some(text) = shown.and_then(|(_, bars)| bars::legend(bars)) {
         page.labelled("", "", 0, &text, 3);
@@ -212,7 +212,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained, found: &Subject, node: At, ui: &Ui) {
+pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);
@@ -268,11 +268,11 @@ pub(super) fn one(explained: &Explained, found: &Subject, node: At, ui: &Ui) {
 }
 
 /// Whose messages a node showed to a model, call by call.
-fn saw(page: &mut Page, explained: &Explained, node: At) {
+fn saw(page: &mut Page, explained: &Explained<'_>, node: At) {
     if explained.story.def(node).is_none_or(|def| def.body.thread.is_none()) {
         return;
     }
-    let saw = Seen::new(&explained.story, &explained.state).calls(node);
+    let saw = Seen::new(&explained.story, explained.state).calls(node);
     page.gap();
     page.line(&page.paint(DIM, "SAW MESSAGES OF"));
     let told = |saw: &Saw<'_>| match saw.from.len() {
@@ -312,7 +312,7 @@ fn shares(sums: &Durations) -> Vec<(&'static str, String)> {
 }
 
 /// What was done about a node's faults, each in full.
-fn each(page: &mut Page, explained: &Explained, node: At, began: i64) {
+fn each(page: &mut Page, explained: &Explained<'_>, node: At, began: i64) {
     const INDENT: usize = 20;
     for (at, rung) in explained.rungs(node).take(ROWS).enumerate() {
         if at == 0 {
@@ -328,7 +328,7 @@ fn each(page: &mut Page, explained: &Explained, node: At, began: i64) {
     }
 }
 
-fn waits(page: &mut Page, explained: &Explained, node: At, started: i64) {
+fn waits(page: &mut Page, explained: &Explained<'_>, node: At, started: i64) {
     let waited = explained.waits(node);
     page.gap();
     if waited.is_empty() {

@@ -35,7 +35,7 @@ struct Cells {
 
 /// The table of these rows, and the bars in it.
 pub(super) fn table(
-    explained: &Explained,
+    explained: &Explained<'_>,
     scale: &Scale,
     rows: &[tree::Row],
     short: impl Fn(&str) -> String,
@@ -79,7 +79,7 @@ pub(super) fn table(
     (table, bars)
 }
 
-fn cells(explained: &Explained, row: &tree::Row) -> Cells {
+fn cells(explained: &Explained<'_>, row: &tree::Row) -> Cells {
     let indent = "  ".repeat(row.depth);
     match &row.what {
         What::Node(at, frame) => {
@@ -102,7 +102,7 @@ fn cells(explained: &Explained, row: &tree::Row) -> Cells {
     }
 }
 
-fn node(explained: &Explained, at: At) -> Cells {
+fn node(explained: &Explained<'_>, at: At) -> Cells {
     let story = &explained.story;
     let sums = story.durations(at);
     let (took, style) = took(explained, at, &sums);
@@ -123,7 +123,7 @@ fn node(explained: &Explained, at: At) -> Cells {
 }
 
 /// A path, an iteration: what was done in it.
-fn path(explained: &Explained, frame: &FrameTimeline, indent: &str) -> Cells {
+fn path(explained: &Explained<'_>, frame: &FrameTimeline, indent: &str) -> Cells {
     let (extent, pieces) = explained.story.of_frame(frame).unzip();
     let pieces = pieces.unwrap_or_default();
     let sums = Durations::of(&pieces);
@@ -148,7 +148,7 @@ fn path(explained: &Explained, frame: &FrameTimeline, indent: &str) -> Cells {
 }
 
 /// Paths or iterations that have no rows of their own: what became of them, and how long they worked.
-fn rest(explained: &Explained, frames: &[usize], indent: &str) -> Cells {
+fn rest(explained: &Explained<'_>, frames: &[usize], indent: &str) -> Cells {
     let story = &explained.story;
     let frames: Vec<&FrameTimeline> = frames.iter().filter_map(|frame| story.frame_at(*frame)).collect();
     let of = |status: FrameStatus| frames.iter().filter(|frame| frame.status == status).count();
@@ -183,7 +183,7 @@ fn rest(explained: &Explained, frames: &[usize], indent: &str) -> Cells {
 }
 
 /// How long a node worked, or why it did not.
-fn took(explained: &Explained, at: At, sums: &Durations) -> (String, &'static str) {
+fn took(explained: &Explained<'_>, at: At, sums: &Durations) -> (String, &'static str) {
     let story = &explained.story;
     let cancelled = story.visit(at).is_some_and(|visit| visit.cancelled);
     match (story.started(at), story.ended(at), story.fault(at).is_some()) {
@@ -200,7 +200,7 @@ fn took(explained: &Explained, at: At, sums: &Durations) -> (String, &'static st
 }
 
 /// What becomes of a node that has started and not ended.
-fn goes_on(explained: &Explained, now: Option<Activity>, sums: &Durations) -> String {
+fn goes_on(explained: &Explained<'_>, now: Option<Activity>, sums: &Durations) -> String {
     match now {
         Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
         Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
@@ -211,7 +211,7 @@ fn goes_on(explained: &Explained, now: Option<Activity>, sums: &Durations) -> St
 }
 
 /// The nodes that a node waited for, with the one first that ended last: that one held it up.
-fn waited_for(explained: &Explained, at: At) -> String {
+fn waited_for(explained: &Explained<'_>, at: At) -> String {
     let mut nodes: Vec<At> = explained.waits(at).iter().map(|waited| waited.at).collect();
     nodes.sort_by_key(|at| std::cmp::Reverse(explained.story.ended(*at).map_or(u64::MAX, |ended| ended.n)));
     let names: Vec<&str> = nodes.iter().take(WAITED).map(|at| explained.name(*at)).collect();
