@@ -59,17 +59,29 @@ impl Lines<'_> {
                 self.end();
             }
             let mut run = String::new();
-            for character in clean(line).chars() {
-                let columns = character.width().unwrap_or(0);
-                if self.used + columns > self.page.width.saturating_sub(self.indent).max(20) {
+            for word in clean(line).split_inclusive(' ') {
+                // Words stay whole where they are no longer than a line.
+                if self.used > 0 && self.used + word.trim_end().width() > self.room() {
                     self.paint(style, &std::mem::take(&mut run));
                     self.end();
                 }
-                run.push(character);
-                self.used += columns;
+                for character in word.chars() {
+                    let columns = character.width().unwrap_or(0);
+                    if self.used + columns > self.room() && character != ' ' {
+                        self.paint(style, &std::mem::take(&mut run));
+                        self.end();
+                    }
+                    run.push(character);
+                    self.used += columns;
+                }
             }
             self.paint(style, &run);
         }
+    }
+
+    /// Columns of a line.
+    fn room(&self) -> usize {
+        self.page.width.saturating_sub(self.indent).max(20)
     }
 
     fn paint(&mut self, style: &str, text: &str) {
