@@ -108,11 +108,11 @@ impl Pieces {
 /// What two texts begin with, what is left of each, and what they end with. Words stay whole.
 fn trimmed<'t>(a: &'t str, b: &'t str) -> (&'t str, &'t str, &'t str, &'t str) {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let begin = boundary(a, b, same, |text, at| text.get(..at).is_some_and(|text| ends_word(text)));
+    let begin = boundary(a, b, same, |text, at| text.get(..at).is_some_and(ends_word));
     let (before, rest_a, rest_b) = (cut(a, 0, begin), cut(a, begin, a.len()), cut(b, begin, b.len()));
     let same = rest_a.bytes().rev().zip(rest_b.bytes().rev()).take_while(|(a, b)| a == b).count();
     let end = boundary(rest_a, rest_b, same, |text, at| {
-        text.len().checked_sub(at).and_then(|at| text.get(at..)).is_some_and(|text| begins_word(text))
+        text.len().checked_sub(at).and_then(|at| text.get(at..)).is_some_and(begins_word)
     });
     let (to_a, to_b) = (rest_a.len() - end, rest_b.len() - end);
     (before, cut(rest_a, 0, to_a), cut(rest_b, 0, to_b), cut(rest_a, to_a, rest_a.len()))

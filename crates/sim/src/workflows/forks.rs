@@ -146,10 +146,10 @@ fn as_tried(
             Event::Reused { effect, .. } if sent.contains(effect) => {
                 return Err(format!("E-29: a trial asks for {effect}, and the fork takes it"));
             }
-            Event::Requested { effect, .. } if sent.contains(effect) => {
-                if tried.origin(effect) != sim.state.origin(effect) {
-                    return Err(format!("E-29: a trial has another reason for {effect} than the fork"));
-                }
+            Event::Requested { effect, .. }
+                if sent.contains(effect) && tried.origin(effect) != sim.state.origin(effect) =>
+            {
+                return Err(format!("E-29: a trial has another reason for {effect} than the fork"));
             }
             _ => {}
         }
