@@ -11,9 +11,10 @@
 //! 7. [`plan`]: the typed plan document, its checks, and its lowering.
 //! 8. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
 //! 9. [`workflow`]: the same of workflows.
-//! 10. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
-//! 11. [`schema`]: JSON Schemas of documents, for editors.
-//! 12. [`mod@migrate`]: documents in older forms, and in today's.
+//! 10. [`agent`]: the operations of agents.
+//! 11. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
+//! 12. [`schema`]: JSON Schemas of documents, for editors.
+//! 13. [`mod@migrate`]: documents in older forms, and in today's.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -33,6 +34,7 @@
 //! assert_eq!((first.rule, first.line, first.help.as_str()), ("P-07", Some(2), "did you mean \"main\"?"));
 //! ```
 
+pub mod agent;
 mod checks;
 pub mod compile;
 pub mod diagnostic;

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The source of tools that come with the program: no document and no folder brings them.
-const BUILT_IN: &str = "built-in";
+pub(crate) const BUILT_IN: &str = "built-in";
 /// How many tools a graph names that no model is offered: who has more has it explained for these.
 const WITHHELD: usize = 500;
 
