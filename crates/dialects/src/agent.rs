@@ -2,3 +2,5 @@
 //! and has failing ones mended, a judge, and an integrator. All of it is a graph of flow frames.
 
 pub mod operations;
+pub mod prompts;
+pub mod schemas;

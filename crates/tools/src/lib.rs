@@ -7,6 +7,7 @@
 
 pub mod builtin;
 pub mod catalogue;
+pub mod coder;
 pub mod command;
 pub mod config;
 pub mod diag;

@@ -17,4 +17,5 @@ pub(crate) mod worker;
 
 pub use environment::Environments;
 pub use meta::Metadata;
+pub(crate) use meta::{LONGEST_NAME, MAX_FILE, safe_name};
 pub use tool::PythonTool;

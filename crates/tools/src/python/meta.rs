@@ -22,7 +22,7 @@ use std::time::Duration;
 
 const READER: &str = include_str!("read_meta.py");
 /// The largest tool file that is looked at.
-pub(super) const MAX_FILE: u64 = 8 << 20;
+pub(crate) const MAX_FILE: u64 = 8 << 20;
 /// Files larger than this are read by an interpreter of their own: they can take long, and down what reads them.
 pub(super) const LARGE: usize = 256 << 10;
 /// The fewest files that are worth one more interpreter, and the most interpreters at a time.
@@ -33,7 +33,7 @@ const READING: Duration = Duration::from_secs(30);
 const READING_BYTES: u64 = 2 << 30;
 
 /// The longest name of a tool as it stands in a file name: systems take 255 bytes, with what is put around it.
-const LONGEST_NAME: usize = 200;
+pub(crate) const LONGEST_NAME: usize = 200;
 
 const KNOWN: [&str; 10] = [
     "name",

@@ -1,0 +1,8 @@
+//! Coders: who writes tools while a task runs. What they answer, files and words, is hostile input until it is a
+//! version of the library's.
+
+mod name;
+mod reply;
+
+pub use name::safe_name;
+pub use reply::{file_of, of_size};
