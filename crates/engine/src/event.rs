@@ -285,6 +285,13 @@ pub enum Event {
         /// What it is from here on.
         value: Box<Value>,
     },
+    /// A node told the user something.
+    Warned {
+        /// Which node.
+        node: Arc<str>,
+        /// What.
+        warning: Box<Warning>,
+    },
     /// A node bound tools in the scope of its flow (E-41).
     Bound {
         /// Which node.
@@ -441,6 +448,8 @@ pub enum StandIn {
     Summary(u32),
     /// The replaced message without these calls, by their ids.
     Without(Vec<Arc<str>>),
+    /// The replaced result of a call, with this text.
+    Text(Arc<str>),
 }
 
 /// Five or six records a node are most of what a long run costs.

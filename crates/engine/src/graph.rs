@@ -203,6 +203,8 @@ pub enum Guard {
     Steps,
     /// The rounds of tool calls so far are none, or so many, or twice as many, and so on.
     Every(u16),
+    /// The thread of the node has more bytes than this.
+    Over(u32),
 }
 
 /// What a leaf does.
@@ -293,6 +295,8 @@ pub enum Act {
     Give(JsonTemplate),
     /// Sets a variable to what an expression comes to (E-46).
     Compute(Arc<str>, Expression),
+    /// Tells the user something, under a code.
+    Warn(Arc<str>, Template),
     /// Binds tools in the scope of the flow that the node is in (E-41): an object of definitions by name ([`ToolDef`]). `null`
     /// takes a binding back.
     Bind(JsonTemplate),

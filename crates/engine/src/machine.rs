@@ -9,6 +9,7 @@ mod apply;
 mod asks;
 mod attempts;
 mod authors;
+mod between;
 mod bindings;
 mod budgets;
 mod calls;

@@ -323,6 +323,7 @@ impl Telling<'_> {
                 });
                 (node.to_string(), bound.collect::<Vec<_>>().join(", "))
             }
+            Event::Warned { node, warning } => (node.to_string(), format!("warns: {}", warning.message)),
             Event::Given { node, value } => (node.to_string(), value.to_string()),
             Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
             Event::Ended { status, fault } => {

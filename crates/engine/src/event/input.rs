@@ -349,6 +349,7 @@ impl Input {
             | Event::Given { .. }
             | Event::Set { .. }
             | Event::Bound { .. }
+            | Event::Warned { .. }
             | Event::Ended { .. } => return None,
         })
     }

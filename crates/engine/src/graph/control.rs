@@ -154,8 +154,19 @@ pub enum Times {
     Count(JsonTemplate),
     /// As long as this is `true`, asked before each iteration.
     While(Condition),
-    /// Once, in the middle of what else the node does: what it comes to is not the node's result.
-    Aside,
+    /// Once, between a model's rounds: what it comes to is not the node's result, and what it sets is its own. It is given `calls`, what the
+    /// model has called since the last time; `rounds` so far; `last`; and of the thread `bytes` and `used`.
+    Aside {
+        /// Whether the model has said its last word.
+        last: bool,
+    },
+}
+
+impl Times {
+    /// Whether it goes round between a model's rounds.
+    pub(crate) fn is_aside(&self) -> bool {
+        matches!(self, Self::Aside { .. })
+    }
 }
 
 /// Opens one frame with threads, results and metadata of its own.

@@ -2,8 +2,9 @@
 
 use super::{Act, Edit, Guard, Infer, Loop, Retry, Times};
 use crate::ids::GraphIx;
-use crate::template::Template;
+use crate::template::{JsonTemplate, Template};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What becomes of an empty reply: one without text and calls (E-27).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub enum AtLimit {
         ask: Template,
         /// The model.
         model: Box<Infer>,
+        /// A variable of the flow that is set then, for who goes on.
+        note: Option<(Arc<str>, JsonTemplate)>,
     },
 }
 
@@ -57,6 +60,8 @@ pub enum AtLimit {
 pub struct Between {
     /// After so many rounds each time, and after the last reply if there was a round since.
     pub every: u16,
+    /// And after each round with which the thread is larger than so many bytes.
+    pub over: Option<u32>,
     /// The graph.
     pub graph: GraphIx,
 }
@@ -87,7 +92,8 @@ impl Rounds {
             None => vec![(Guard::Always, out)],
         };
         let after = |first: Guard, to| [(first, to)].into_iter().chain(end.clone()).collect::<Vec<_>>();
-        let round = every.map(|every| (every, "between")).into_iter().chain(entry.clone());
+        let over = between.and_then(|between| between.over).map(Guard::Over);
+        let round = every.into_iter().chain(over).map(|guard| (guard, "between")).chain(entry.clone());
         let mut leaves = vec![
             (MODEL, Act::Infer(Box::new(model.clone())), after(Guard::Calls, TOOLS)),
             (TOOLS, Act::Answer { run: true, retry, timeout_s }, round.collect()),
@@ -98,19 +104,26 @@ impl Rounds {
                 leaves.push(("conclude", Act::Infer(Box::new(conclude)), after(Guard::Calls, "refuse")));
                 leaves.push(("refuse", Act::Answer { run: false, retry, timeout_s }, end));
             }
-            AtLimit::HandOver { ask, model } => {
+            AtLimit::HandOver { ask, model, note } => {
                 let summary = Infer { offer_tools: false, only_words: true, ..*model };
-                let edit = Act::Edit(Edit::Compact { keep: 0, asked: 2 });
+                let edit = Act::Edit(Edit::Compact { first: 0, keep: 0, asked: 2 });
                 leaves.push(("hand_over", Act::AppendText(ask), vec![(Guard::Always, "summary")]));
                 leaves.push(("summary", Act::Infer(Box::new(summary)), vec![(Guard::Always, "handed_over")]));
-                leaves.push(("handed_over", edit, end));
+                match note {
+                    Some((name, value)) => {
+                        leaves.push(("handed_over", edit, vec![(Guard::Always, "note")]));
+                        leaves.push(("note", Act::Set(name, value), end));
+                    }
+                    None => leaves.push(("handed_over", edit, end)),
+                }
             }
         }
         if let Some(Between { graph, .. }) = between {
-            let aside =
-                || Act::Loop(Box::new(Loop { graph, times: Times::Aside, limit: 1, timeout_s: None }));
-            leaves.push(("between", aside(), entry));
-            leaves.push(("between_last", aside(), vec![(Guard::Always, out)]));
+            let aside = |last| {
+                Act::Loop(Box::new(Loop { graph, times: Times::Aside { last }, limit: 1, timeout_s: None }))
+            };
+            leaves.push(("between", aside(false), entry));
+            leaves.push(("between_last", aside(true), vec![(Guard::Always, out)]));
         }
         leaves
     }

@@ -8,7 +8,7 @@ use super::size::LARGE_OUTPUT;
 use super::state::{PendingEffect, State, Status};
 use crate::effect::EffectId;
 use crate::event::{Body, End, Event, Start};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Graph, Guard, Leaf};
 use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ROOT};
 use crate::message::{Entry, Kind, Message, Role, Slice, ToolCall};
@@ -111,6 +111,10 @@ impl State {
                 state.give_value(ix, Value::clone(value));
                 state.move_on(ix);
             }),
+            Event::Warned { node, warning } => {
+                self.warnings.push(Warning::clone(warning));
+                self.at_running(node, |state, ix| state.move_on(ix));
+            }
             Event::Bound { node, tools } => self.at_running(node, |state, ix| state.bind(ix, tools)),
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }
@@ -286,6 +290,7 @@ impl State {
             Guard::Fault => caught,
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Every(rounds) => visit.rounds.checked_rem(rounds.into()) == Some(0),
+            Guard::Over(bytes) => visit.thread.bytes() > u64::from(bytes),
             Guard::Exhausted => match act {
                 Act::AwaitRetirement => self.no_more_reflection(node, visit),
                 Act::Compile { tries, .. } => caught && visit.refused_steps() >= *tries,
@@ -436,8 +441,9 @@ impl State {
             } else if !reply.text.is_empty() {
                 visit.last_text = Some(ix);
             }
-            visit.note_reply(reply, calls);
+            visit.note_reply(Arc::clone(&reply), calls);
         }
+        self.note_used(node, &reply.tokens);
         self.move_on(node);
     }
 
@@ -471,13 +477,13 @@ impl State {
         let SlotState::Done(result) = &slot.state else { return };
         let (call, result) = (slot.call.clone(), result.clone());
         phase.appended += 1;
-        let id = call.id.clone();
         let last = phase.appended == phase.slots.len();
         let text = match &result {
             Ok(output) => super::finish::tool_text(output),
             Err(fault) => fault.tool_text(),
         };
         self.push_message(node, Message::tool(&call, text));
+        self.note_made(node, &call, &result);
         let Some(visit) = self.visit_mut(node) else { return };
         match result {
             Ok(output) => {
@@ -493,7 +499,7 @@ impl State {
                 visit.leaf = None;
                 return;
             }
-            Err(_) => visit.extra_mut().failed_calls.push(id),
+            Err(_) => {}
         }
         if last {
             self.move_on(node);

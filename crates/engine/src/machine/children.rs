@@ -8,7 +8,7 @@ use super::state::State;
 use crate::effect::EffectId;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};
-use crate::graph::{Act, Sub, Times};
+use crate::graph::{Act, Sub};
 use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
@@ -240,7 +240,7 @@ impl State {
                     Some(Children::Loop(phase)) => phase.output(),
                     _ => None,
                 };
-                if matches!(self.live_act(node), Some(Act::Loop(each)) if each.times != Times::Aside) {
+                if matches!(self.live_act(node), Some(Act::Loop(each)) if !each.times.is_aside()) {
                     // One that did not go round has the result of the node before it.
                     let before = || self.of(node).flow.is_some().then(|| self.of(node).output().clone());
                     let value = last.or_else(before).unwrap_or_default();
@@ -255,7 +255,7 @@ impl State {
     /// What was in the frames can be looked at as long as the run is known (W-03); of a loop beside a model's rounds, which comes to
     /// nothing, it can't.
     fn keep_left(&mut self, node: NodeRef, children: Option<Box<Children>>) {
-        let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if times.times == Times::Aside);
+        let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if times.times.is_aside());
         let Some(visit) = self.visit_mut(node).filter(|_| !aside) else { return };
         if let (Some(leaf), Some(mut children)) = (visit.leaf, children) {
             if let Children::Fork(phase) = &mut *children {

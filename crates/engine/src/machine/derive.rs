@@ -5,7 +5,7 @@ use super::scope::Scope;
 use super::state::State;
 use crate::effect::EffectId;
 use crate::event::{Body, Event};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Act;
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Role;
@@ -30,6 +30,7 @@ impl State {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
             (Act::Set(..) | Act::Compute(..) | Act::Give(_) | Act::Bind(_) | Act::Edit(_), _) => true,
+            (Act::Warn(..), _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -107,6 +108,13 @@ impl State {
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
             Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
             Act::Bind(tools) => Some(self.derive_bind(node, tools)),
+            Act::Warn(code, text) => Some(match self.text(node, text) {
+                Ok(text) => {
+                    let warning = Box::new(Warning::at(code, &self.name(node), text));
+                    Event::Warned { node: self.name(node), warning }
+                }
+                Err(fault) => self.failed(node, fault),
+            }),
             Act::Set(name, _) | Act::Compute(name, _) if self.of(node).flow.is_none() => {
                 Some(self.failed(node, Fault::new(FaultKind::InputError, no_variables(&def.id, name))))
             }

@@ -8,6 +8,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Edit};
 use crate::ids::NodeRef;
 use crate::message::{Entry, Kind, Message, Role, Slice, Thread};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl State {
@@ -17,13 +19,18 @@ impl State {
             let fault = Fault::new(FaultKind::InputError, "a node without a thread has none to edit");
             return self.failed(node, fault);
         }
+        let value = match edit.value().map(|value| self.resolved(node, value)).transpose() {
+            Ok(value) => value.unwrap_or_default(),
+            Err(fault) => return self.failed(node, fault),
+        };
         let replaced = match edit {
             Edit::Clear => vec![Replaced::gone(0, visit.thread.len())],
             Edit::Trim { keep } => vec![Replaced::gone(0, self.whole_rounds(&visit.thread, *keep))],
             Edit::Filter { roles } => self.filtered(&visit.thread, roles),
             Edit::RollBack => self.rolled_back(node, &visit.thread),
-            Edit::Compact { keep, asked } => self.compacted(&visit.thread, *keep, *asked),
-            Edit::DropFailed => self.without_failed(visit),
+            Edit::Compact { first, keep, asked } => self.compacted(&visit.thread, *first, *keep, *asked),
+            Edit::Drop(_) => self.without(&visit.thread, &value),
+            Edit::Shorten(_) => self.shortened(&visit.thread, &value),
         };
         let replaced = replaced.into_iter().filter(|one| one.start < one.end).collect();
         Event::Edited { node: self.name(node), thread: self.own_thread(node), replaced }
@@ -86,41 +93,63 @@ impl State {
         if writes { Vec::new() } else { vec![Replaced::gone(start, thread.len())] }
     }
 
-    fn compacted(&self, thread: &Thread, keep: u32, asked: u32) -> Vec<Replaced> {
+    fn compacted(&self, thread: &Thread, first: u32, keep: u32, asked: u32) -> Vec<Replaced> {
         let before = thread.len().saturating_sub(asked as usize);
-        let (Some(reply), Some(first)) = (thread.len().checked_sub(1), before.checked_sub(keep as usize))
+        let nothing = vec![Replaced::gone(before, thread.len())];
+        let (Some(reply), Some(end)) = (thread.len().checked_sub(1), before.checked_sub(keep as usize))
         else {
-            return vec![Replaced::gone(before, thread.len())];
+            return nothing;
         };
         let older = thread.slice(Slice(None, i64::try_from(before).ok()));
-        let end = self.whole_rounds(&older, u32::try_from(before - first).unwrap_or(u32::MAX));
-        if end == 0 {
-            return vec![Replaced::gone(before, thread.len())];
+        let end = self.whole_rounds(&older, u32::try_from(before - end).unwrap_or(u32::MAX));
+        let start = first as usize;
+        if end <= start {
+            return nothing;
         }
         let reply = u32::try_from(reply).unwrap_or(u32::MAX);
-        vec![Replaced::by(0, end, StandIn::Summary(reply)), Replaced::gone(before, thread.len())]
+        vec![Replaced::by(start, end, StandIn::Summary(reply)), Replaced::gone(before, thread.len())]
     }
 
-    fn without_failed(&self, visit: &Visit) -> Vec<Replaced> {
-        let (thread, failed) = (&visit.thread, visit.failed_calls());
-        let asked = |at: &usize| self.at(thread, *at).is_some_and(|message| !message.tool_calls.is_empty());
-        let Some(start) = (0..thread.len()).rev().find(asked).filter(|_| !failed.is_empty()) else {
-            return Vec::new();
-        };
-        let Some(message) = self.at(thread, start) else { return Vec::new() };
-        let lost = message.tool_calls.iter().map(|call| &call.id).filter(|id| failed.contains(id));
-        let lost: Vec<Arc<str>> = lost.cloned().collect();
-        let nothing = lost.len() == message.tool_calls.len() && message.content.is_empty();
-        let mut replaced = match (lost.is_empty(), nothing) {
-            (true, _) => return Vec::new(),
-            (_, true) => vec![Replaced::gone(start, start + 1)],
-            (_, false) => vec![Replaced::by(start, start + 1, StandIn::Without(lost.clone()))],
-        };
-        let results = (start + 1..thread.len()).filter(|at| {
-            let call = self.at(thread, *at).and_then(|message| message.tool_call_id.as_ref());
-            call.is_some_and(|call| lost.contains(call))
-        });
-        replaced.extend(results.map(|at| Replaced::gone(at, at + 1)));
+    /// The thread without these calls, wherever they stand in it.
+    fn without(&self, thread: &Thread, calls: &Value) -> Vec<Replaced> {
+        let mut wanted: BTreeSet<&str> =
+            calls.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let all = wanted.clone();
+        let mut replaced = Vec::new();
+        for at in (0..thread.len()).rev() {
+            let Some(message) = self.at(thread, at).filter(|_| !wanted.is_empty()) else { break };
+            if message.tool_call_id.as_ref().is_some_and(|id| all.contains(&**id)) {
+                replaced.push(Replaced::gone(at, at + 1));
+            }
+            let lost = message.tool_calls.iter().map(|call| &call.id).filter(|id| wanted.contains(&***id));
+            let lost: Vec<Arc<str>> = lost.cloned().collect();
+            wanted.retain(|id| !lost.iter().any(|lost| **lost == **id));
+            if !lost.is_empty() {
+                let nothing = lost.len() == message.tool_calls.len() && message.content.is_empty();
+                replaced.push(match nothing {
+                    true => Replaced::gone(at, at + 1),
+                    false => Replaced::by(at, at + 1, StandIn::Without(lost)),
+                });
+            }
+        }
+        replaced.reverse();
+        replaced
+    }
+
+    /// The thread with these texts as results of calls.
+    fn shortened(&self, thread: &Thread, texts: &Value) -> Vec<Replaced> {
+        let mut wanted: BTreeMap<&str, &str> = BTreeMap::new();
+        for (call, text) in texts.as_object().into_iter().flatten() {
+            wanted.extend(text.as_str().map(|text| (call.as_str(), text)));
+        }
+        let mut replaced = Vec::new();
+        for at in (0..thread.len()).rev() {
+            let Some(message) = self.at(thread, at).filter(|_| !wanted.is_empty()) else { break };
+            if let Some(text) = message.tool_call_id.as_ref().and_then(|id| wanted.remove(&**id)) {
+                replaced.push(Replaced::by(at, at + 1, StandIn::Text(text.into())));
+            }
+        }
+        replaced.reverse();
         replaced
     }
 
@@ -144,7 +173,6 @@ impl State {
         let round = round.is_some_and(|message| !message.tool_calls.is_empty());
         if let Some(visit) = self.visit_mut(node) {
             visit.thread = edited;
-            visit.forget_failed_calls();
             // What was taken back is no result.
             visit.last_text = visit.last_text.filter(|_| !back || parts.is_empty());
             if asked {
@@ -166,6 +194,11 @@ impl State {
             StandIn::Without(calls) => {
                 let mut message = Message::clone(self.at(thread, at)?);
                 message.tool_calls.retain(|call| !calls.contains(&call.id));
+                message
+            }
+            StandIn::Text(text) => {
+                let mut message = Message::clone(self.at(thread, at)?);
+                message.content = Arc::clone(text);
                 message
             }
         })

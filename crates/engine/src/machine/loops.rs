@@ -8,7 +8,7 @@ use super::opened::{Children, Ended, LoopPhase};
 use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Loop, Times};
+use crate::graph::{Act, Loop, Times};
 use crate::ids::NodeRef;
 use crate::place::Instance;
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl State {
         };
         match &times.times {
             Times::While(_) => Ok((0, Vec::new())),
-            Times::Aside => Ok((1, Vec::new())),
+            Times::Aside { .. } => Ok((1, Vec::new())),
             Times::Over(items, _) => {
                 let items = list(self.resolved(node, items)?, &format!("what the loop `{id}` goes over"))?;
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
@@ -136,6 +136,9 @@ impl State {
                 inputs.push((name.clone(), item));
             }
         }
+        if let Times::Aside { last } = times.times {
+            inputs.extend(self.between_rounds(node, last));
+        }
         let open =
             self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), Inputs::new(inputs), true);
         let mut carried = BTreeMap::new();
@@ -172,8 +175,11 @@ impl State {
     /// An iteration has ended: what it said and set is that of the frame around it.
     pub(super) fn iteration_over(&mut self, node: NodeRef, mut ended: Ended) {
         let mut carried = BTreeMap::new();
+        let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if times.times.is_aside());
         if ended.fault.is_none() {
             self.adopt(node, &ended.frame);
+        }
+        if ended.fault.is_none() && !aside {
             carried = ended.frame.flow.as_mut().map(Flow::take_variables).unwrap_or_default();
             if self.of(node).flow.is_some() {
                 for (name, value) in std::mem::take(&mut carried) {

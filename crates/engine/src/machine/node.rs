@@ -1,5 +1,6 @@
 //! How far a node has come: it waits, its body runs, or this is what it left.
 
+use super::between::Since;
 use super::opened::Children;
 use super::phase::{AskPhase, CallsPhase, ModelPhase, Publication};
 use super::recovery::memory::RecoveryState;
@@ -75,8 +76,6 @@ pub(crate) struct VisitExtra {
     pub(crate) calls: BTreeMap<Arc<str>, u32>,
     /// The calls of the last reply, with the ids they have on the thread.
     pub(crate) reply_calls: Vec<ToolCall>,
-    /// Those of them that came to a fault.
-    pub(crate) failed_calls: Vec<Arc<str>>,
     /// Outputs of tools, with the tool (P-17).
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
     /// The last reply that was not whole (E-27).
@@ -87,6 +86,8 @@ pub(crate) struct VisitExtra {
     pub(crate) iterations: u32,
     /// Rounds that were taken back, as the model said nothing.
     pub(crate) rolled_back: u32,
+    /// What has happened since a graph last worked between its rounds, where one does.
+    pub(crate) since: Option<Box<Since>>,
     /// The frames that it opened and that have come to their end.
     pub(crate) left: Option<Box<Left>>,
 }
@@ -158,14 +159,6 @@ impl Visit {
     pub(crate) fn take_reply_calls(&mut self) -> Vec<ToolCall> {
         self.extra.as_mut().map(|extra| std::mem::take(&mut extra.reply_calls)).unwrap_or_default()
     }
-    pub(crate) fn failed_calls(&self) -> &[Arc<str>] {
-        self.extra.as_ref().map_or(&[], |extra| &extra.failed_calls)
-    }
-    pub(crate) fn forget_failed_calls(&mut self) {
-        if let Some(extra) = &mut self.extra {
-            extra.failed_calls = Vec::new();
-        }
-    }
     pub(crate) fn outputs(&self) -> &[(Arc<str>, Arc<Value>)] {
         self.extra.as_ref().map_or(&[], |extra| &extra.outputs)
     }
@@ -184,7 +177,6 @@ impl Visit {
         }
         let extra = self.extra_mut();
         extra.reply_calls = calls;
-        extra.failed_calls = Vec::new();
         extra.unmended = extra.unmended.saturating_add(reply.unmended);
         if reply.cut.is_some() {
             extra.cut = Some(reply);

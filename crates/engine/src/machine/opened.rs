@@ -5,7 +5,7 @@ use super::inputs::Bindings;
 use super::paths::ForkPhase;
 use crate::event::JoinOutcome;
 use crate::fault::Fault;
-use crate::graph::{Act, Times};
+use crate::graph::Act;
 use crate::ids::FrameIx;
 use crate::place::Instance;
 use serde_json::Value;
@@ -154,7 +154,7 @@ impl Children {
                 let known = frames.filter_map(|(at, frame)| Some((at, frame?)));
                 known.map(|(at, frame)| (Instance::Path(paths.of.id(at).to_string().into()), frame)).collect()
             }
-            (Self::Loop(_), Act::Loop(times)) if times.times == Times::Aside => Vec::new(),
+            (Self::Loop(_), Act::Loop(times)) if times.times.is_aside() => Vec::new(),
             (Self::Loop(phase), _) => phase.last_frame(open).into_iter().collect(),
             (Self::Sub(phase), _) => {
                 let ended = phase.ended.as_ref().map(|ended| &*ended.frame);

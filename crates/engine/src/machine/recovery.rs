@@ -87,7 +87,12 @@ impl Visit {
         match guard {
             Guard::Act(action) => decision.is_some_and(|(chosen, _)| chosen == action),
             Guard::Steps => decision == Some((Action::Replan, true)),
-            Guard::Always | Guard::Calls | Guard::Exhausted | Guard::Fault | Guard::Every(_) => false,
+            Guard::Always
+            | Guard::Calls
+            | Guard::Exhausted
+            | Guard::Fault
+            | Guard::Every(_)
+            | Guard::Over(_) => false,
         }
     }
 }

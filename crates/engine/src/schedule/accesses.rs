@@ -3,7 +3,7 @@
 use crate::effect::Effects;
 use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node, is_operation};
 use crate::ids::{LeafIx, Table};
-use crate::template::Path;
+use crate::template::{JsonTemplate, Path};
 use std::sync::Arc;
 
 /// What a node's result can bring to `runtime_metadata` (D-05).
@@ -33,6 +33,9 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
             Act::AppendFacts { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
+            Act::Edit(edit) => paths
+                .extend(edit.value().into_iter().flat_map(JsonTemplate::placeholders).map(|(_, p)| &p.path)),
+            Act::Warn(_, text) => paths.extend(text.placeholders().map(|p| &p.path)),
             Act::Set(_, value) | Act::Bind(value) | Act::Give(value) => {
                 paths.extend(value.placeholders().map(|(_, p)| &p.path))
             }
@@ -40,7 +43,6 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
             // A node that opens frames has its turn when all before it have retired.
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}
             Act::Open { .. }
-            | Act::Edit(_)
             | Act::Answer { .. }
             | Act::AwaitRetirement
             | Act::Decide

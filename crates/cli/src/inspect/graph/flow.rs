@@ -264,7 +264,8 @@ fn cuts(edit: &Edit) -> String {
         Edit::Clear => "clears".to_owned(),
         Edit::Trim { keep } | Edit::Compact { keep, .. } => format!("keeps the last {keep} of"),
         Edit::Filter { .. } => "keeps some roles of".to_owned(),
-        Edit::RollBack | Edit::DropFailed => "takes back what failed on".to_owned(),
+        Edit::RollBack | Edit::Drop(_) => "takes back what failed on".to_owned(),
+        Edit::Shorten(_) => "shortens results on".to_owned(),
     }
 }
 
@@ -311,7 +312,7 @@ fn opens(node: &Node, act: &Act) -> Vec<Opened> {
                 Times::Over(list, item) => format!("each {item} of {}", plain(list.source())),
                 Times::Count(count) => format!("{} times", plain(count.source())),
                 Times::While(condition) => format!("while {}", words(condition)),
-                Times::Aside => return Vec::new(),
+                Times::Aside { .. } => return Vec::new(),
             };
             vec![Opened { graph: times.graph, lane, which: EACH.into() }]
         }

@@ -209,7 +209,7 @@ fn context(node: &WorkNode, cut: &Cut) -> Vec<Draft> {
             return vec![
                 ("prompt", Act::AppendText(Template::exactly(SUMMARISE)), then("model")),
                 ("model", Act::Infer(Box::new(model)), then("edit")),
-                ("edit", Act::Edit(Edit::Compact { keep: *keep, asked: 2 }), Vec::new()),
+                ("edit", Act::Edit(Edit::Compact { first: 0, keep: *keep, asked: 2 }), Vec::new()),
             ];
         }
     };

@@ -144,6 +144,7 @@ fn a05_at_the_limit_a_summary_is_handed_over() {
     let at_limit = AtLimit::HandOver {
         ask,
         model: Box::new(Infer { model: Some("summarize".into()), ..Infer::default() }),
+        note: None,
     };
     let graph = looping(Rounds { at_limit, ..rounds() }, 2, json!([]));
     let mut world = World::begin(&graph);
@@ -168,12 +169,46 @@ fn a05_at_the_limit_a_summary_is_handed_over() {
 }
 
 #[test]
+fn a12_what_works_between_rounds_is_told_what_was_called_and_how_large_the_thread_is() {
+    let look = json!({"id": "look", "name": "look", "ways": [], "body": {"thread": 0, "leaves": [
+        {"name": "say", "act": {"say": "{{calls}} {{rounds}} {{last}} {{bytes}} {{used}} {{texts}}"}, "next": [{"when": "always", "to": 1}]},
+        {"name": "short", "act": {"edit": {"shorten": {"c1": "short", "c7": "nobody's"}}}, "next": [{"when": "always", "to": 2}]},
+        {"name": "drop", "act": {"edit": {"drop": ["c2"]}}, "next": [{"when": "always", "to": 3}]},
+        {"name": "set", "act": {"set": ["bytes", 0]}}]}});
+    let between = Some(Between { every: 9, over: Some(12), graph: GraphIx(0) });
+    let graph = looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([look]))]));
+    let mut world = World::begin(&graph);
+    let mut counted = calls("note", "", 1);
+    if let Outcome::Reply(reply) = &mut counted {
+        let reply = Arc::make_mut(reply);
+        reply.tokens.input = 40;
+        reply.tokens.output = 2;
+    }
+    let asked =
+        tell(&mut world, vec![reply("hi"), counted, calls("write", "", 2), reply("done"), reply("end")]);
+    let told: Vec<String> = world.texts();
+    assert_eq!(asked.len(), 5);
+    assert!(
+        told.iter().any(|text| text.starts_with(
+            r#"[{"id":"c1","tool":"note","version":"1","arguments":{},"output":"did"}] 1 false "#
+        ) && text.ends_with(r#" 42 []"#)),
+        "{told:?}"
+    );
+    // Of what was told once nothing is told again, and where the provider counts nothing, the texts are there to be counted.
+    let second = told.iter().find(|text| text.starts_with(r#"[{"id":"c2""#)).unwrap();
+    assert!(second.contains(r#" 2 false "#) && second.contains(r#" 0 ["hello","#), "{second}");
+    assert!(told.contains(&"short".to_owned()) && !told.contains(&"did".to_owned()), "{told:?}");
+    goes_on(&world, &graph, 0);
+    replays(&world, &graph);
+}
+
+#[test]
 fn a09_between_rounds_a_graph_works_on_the_thread() {
     let tidy = json!({"id": "tidy", "name": "tidy", "body": {"thread": 0, "leaves": [
         {"name": "say", "act": {"say": "sum up"}, "next": [{"when": "always", "to": 1}]},
         {"name": "model", "act": {"infer": {"only_words": true}}, "next": [{"when": "always", "to": 2}]},
         {"name": "edit", "act": {"edit": {"compact": {"keep": 0, "asked": 2}}}}]}});
-    let between = Some(Between { every: 2, graph: GraphIx(0) });
+    let between = Some(Between { every: 2, over: None, graph: GraphIx(0) });
     let graph = looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([tidy]))]));
     let mut world = World::begin(&graph);
     let asked = tell(
