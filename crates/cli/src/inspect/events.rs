@@ -355,6 +355,7 @@ fn edit_text(thread: &str, replaced: &[Replaced]) -> String {
         match by {
             None => format!("{which} gone"),
             Some(StandIn::Summary(_)) => format!("a summary for {which}"),
+            Some(StandIn::Text(text)) => format!("{which} in {} bytes", text.len()),
             Some(StandIn::Without(calls)) => format!("{which} without {} of its calls", calls.len()),
         }
     });
