@@ -1,6 +1,7 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
 mod confined;
+mod drafted;
 mod gathered;
 mod offered;
 mod remote;
@@ -8,6 +9,7 @@ mod stored;
 mod withheld;
 
 pub use confined::ISOLATION_MISSING;
+pub use drafted::Drafted;
 pub use offered::Offer;
 
 use crate::builtin::{Builtin, BuiltinContext};

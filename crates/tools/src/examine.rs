@@ -8,6 +8,7 @@ use crate::python::context::PythonContext;
 use crate::python::load::load;
 use crate::store::text_of;
 use futures_util::StreamExt;
+use selvedge_engine::library::Facts;
 use selvedge_sandbox::grant::Resolver;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -29,6 +30,18 @@ pub struct Examined {
     pub metadata: Metadata,
     /// JSON Schema of its input.
     pub input_schema: Value,
+}
+
+impl Metadata {
+    /// What the library keeps of a version that says this about itself, and this of its input.
+    pub fn facts(&self, input_schema: Value) -> Facts {
+        Facts {
+            description: self.description.as_str().into(),
+            effects: self.effects,
+            input_schema,
+            metadata: serde_json::to_value(self).unwrap_or_default(),
+        }
+    }
 }
 
 /// Examines files as A-08 says: each parses, its metadata is a literal and right, its dependencies install, and its

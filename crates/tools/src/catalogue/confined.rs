@@ -58,7 +58,12 @@ impl Catalogue {
 
     /// Why none of the named tools is to run, where isolation is required and a layer of it is missing.
     pub(super) async fn unconfined(&self, names: &[&str]) -> Option<ToolError> {
-        if !self.0.require_isolation || !self.any_confined(names) {
+        if self.any_confined(names) { self.lacks_isolation().await } else { None }
+    }
+
+    /// Why no confined tool is to run: a layer of isolation is missing where it is required.
+    pub(super) async fn lacks_isolation(&self) -> Option<ToolError> {
+        if !self.0.require_isolation {
             return None;
         }
         let found = self.isolation().found().await;

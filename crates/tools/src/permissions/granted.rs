@@ -27,6 +27,17 @@ pub(crate) struct Access {
     pub(crate) env: Vec<(String, Secret)>,
 }
 
+/// What a tool declares and nobody allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lack {
+    /// As it is declared: "`network: true`".
+    pub(crate) declared: String,
+    /// What would allow it: "`--allow-network`".
+    option: String,
+    /// Whether it begins with `~`, which is a folder of that name.
+    home: bool,
+}
+
 impl Granted {
     /// What is granted to tools of documents in `workspace`.
     pub(crate) fn new(permissions: &Permissions, workspace: &Path, resolver: &mut Resolver) -> Self {
@@ -51,10 +62,41 @@ impl Granted {
     /// One error (`Document`) that names the tool, what it declares and the options that allow it; or one (`Environment`) that names
     /// variables which are allowed and not set.
     pub(crate) fn check(&self, tool: &str, declared: &Declared) -> Result<Access, ToolError> {
-        let mut refused = Vec::new();
-        let mut home = false;
+        let (mut access, lacks) = self.weigh(tool, declared)?;
+        if lacks.is_empty() {
+            access.env = self.env.all(tool, &declared.env)?;
+            return Ok(access);
+        }
+        let expanded = if lacks.iter().any(|lack| lack.home) {
+            "; `~` is not expanded in a declaration: write the path in full there, which takes the same path here"
+        } else {
+            ""
+        };
+        let (what, options): (Vec<_>, Vec<_>) =
+            lacks.into_iter().map(|lack| (lack.declared, lack.option)).unzip();
+        let message = format!("the tool `{tool}` declares {}, which is not allowed here", what.join(" and "));
+        Err(ToolError::document("A-20", message)
+            .help(format!("allow it with {}, or in `[tools]` of selvedge.toml{expanded}", options.join(" "))))
+    }
+
+    /// What of a declaration is not allowed.
+    ///
+    /// # Errors
+    /// What nobody can allow, and variables that are allowed and not set.
+    pub(crate) fn lacks(&self, tool: &str, declared: &Declared) -> Result<Vec<Lack>, ToolError> {
+        let (_, lacks) = self.weigh(tool, declared)?;
+        if lacks.is_empty() {
+            self.env.all(tool, &declared.env)?;
+        }
+        Ok(lacks)
+    }
+
+    /// What of a declaration is allowed of the file system, and what is not allowed of all of it.
+    fn weigh(&self, tool: &str, declared: &Declared) -> Result<(Access, Vec<Lack>), ToolError> {
+        let mut lacks = Vec::new();
+        let lack = |declared, option| Lack { declared, option, home: false };
         if declared.network && !self.network {
-            refused.push(("`network: true`".to_owned(), "`--allow-network`".to_owned()));
+            lacks.push(lack("`network: true`".to_owned(), "`--allow-network`".to_owned()));
         }
         let mut access = self.base();
         let kinds = [
@@ -64,39 +106,24 @@ impl Granted {
         for (key, option, paths, roots, granted) in kinds {
             for path in paths {
                 let place = Grant::of(self.workspace.join(path));
+                let home = path.starts_with("~");
+                // An option of the command line starts elsewhere than a declaration: it is shown in full.
+                let full = if home { PathBuf::from("PATH") } else { self.workspace.join(path) };
                 match place {
                     Some(place) if is_system(&place.real) => return Err(whole_system(tool, key, path)),
                     Some(place) if is_within(roots, &place.real) => granted.push(place),
                     // Each tool reads that anyway.
                     Some(place) if key == "read_paths" && is_programs(&place.real) => {}
-                    _ if path.starts_with("~") => {
-                        home = true;
-                        refused
-                            .push((format!("`{key}: [\"{}\"]`", path.display()), format!("`{option} PATH`")));
+                    _ => {
+                        let declared = format!("`{key}: [\"{}\"]`", path.display());
+                        lacks.push(Lack { home, ..lack(declared, format!("`{option} {}`", full.display())) });
                     }
-                    _ => refused.push((
-                        format!("`{key}: [\"{}\"]`", path.display()),
-                        // An option of the command line starts elsewhere than a declaration: it is shown in full.
-                        format!("`{option} {}`", self.workspace.join(path).display()),
-                    )),
                 }
             }
         }
         let names = declared.env.iter().filter(|name| !self.env.has(name));
-        refused.extend(names.map(|name| (format!("`env: [\"{name}\"]`"), format!("`--allow-env {name}`"))));
-        if refused.is_empty() {
-            access.env = self.env.all(tool, &declared.env)?;
-            return Ok(access);
-        }
-        let (what, options): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
-        let message = format!("the tool `{tool}` declares {}, which is not allowed here", what.join(" and "));
-        let expanded = if home {
-            "; `~` is not expanded in a declaration: write the path in full there, which takes the same path here"
-        } else {
-            ""
-        };
-        Err(ToolError::document("A-20", message)
-            .help(format!("allow it with {}, or in `[tools]` of selvedge.toml{expanded}", options.join(" "))))
+        lacks.extend(names.map(|name| lack(format!("`env: [\"{name}\"]`"), format!("`--allow-env {name}`"))));
+        Ok((access, lacks))
     }
 
     /// What of a declaration is allowed: for a file that is only looked at.

@@ -77,9 +77,11 @@ where
     all
 }
 
+/// A file as it was looked at, or what is wrong with it, with its place among all files.
+type Looked = (usize, Result<Found, ToolError>);
+
 /// Reads tool files, each once: the index first, then an interpreter for many that are new.
 pub(crate) async fn load(context: &PythonContext, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
-    let (mut tools, mut errors, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let (cache, index) = (context.cache.clone(), Arc::clone(&context.index));
     let keys = Arc::clone(&context.keys);
     let items = files.into_iter().enumerate().collect();
@@ -87,6 +89,29 @@ pub(crate) async fn load(context: &PythonContext, files: Vec<PathBuf>) -> (Vec<P
     let looked =
         spread(items, move |(place, file)| (place, look(&cache, &index, (&folders, &keys), place, file)))
             .await;
+    read(context, looked).await
+}
+
+/// The tool of a text that lies in no folder, and is called `file` for people.
+pub(crate) async fn load_text(
+    context: &PythonContext,
+    file: PathBuf,
+    text: Vec<u8>,
+) -> Result<PythonTool, ToolError> {
+    let (cache, index) = (context.cache.clone(), Arc::clone(&context.index));
+    let keys = Arc::clone(&context.keys);
+    let looked = spread(vec![text], move |text| {
+        let looked = keys.refuse(&file, &text);
+        (0, looked.and_then(|()| found(&cache, &index, 0, file.clone(), (text, Vec::new()))))
+    });
+    let (tools, errors) = read(context, looked.await).await;
+    let ended = || ToolError::environment("A-08", "the process ends");
+    tools.into_iter().next().ok_or_else(|| errors.into_iter().next().unwrap_or_else(ended))
+}
+
+/// Reads what files say about themselves, as far as that is not known.
+async fn read(context: &PythonContext, looked: Vec<Looked>) -> (Vec<PythonTool>, Vec<ToolError>) {
+    let (mut tools, mut errors, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let of = |looked: &Result<Found, _>| looked.as_ref().map_or(&[][..], |found| &found.helpers).to_vec();
     let helpers: BTreeSet<PathBuf> = looked.iter().flat_map(|(_, looked)| of(looked)).collect();
     for (place, looked) in looked {
@@ -164,6 +189,17 @@ fn look(
         (bytes, helpers) = helpers::whole(&file, bytes, folders)?;
         keys.refuse_modules(&file, &bytes, &helpers)?;
     }
+    found(cache, index, place, file, (bytes, helpers))
+}
+
+/// A file of these bytes, with the files of its helper modules.
+fn found(
+    cache: &Path,
+    index: &Index,
+    place: usize,
+    file: PathBuf,
+    (bytes, helpers): (Vec<u8>, Vec<PathBuf>),
+) -> Result<Found, ToolError> {
     if bytes.len() as u64 > MAX_FILE {
         let with = if helpers.is_empty() { "" } else { ", with the modules that it imports from beside it," };
         let message = format!("the file{with} is larger than the {MAX_FILE} bytes that a tool may have");

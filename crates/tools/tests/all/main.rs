@@ -14,6 +14,7 @@
 
 mod builtin;
 mod catalogue;
+mod coder;
 mod cut_off;
 mod hostile;
 mod library;

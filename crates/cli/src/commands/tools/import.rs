@@ -9,7 +9,7 @@ use crate::failure::Exit;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
-use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
+use selvedge_engine::library::{Author, Change, Command, Library, Place, Refusal, Stage};
 use selvedge_host::library::manifest::{Manifest, Recording};
 use selvedge_host::library::record::recorded;
 use selvedge_host::library::regular;
@@ -328,7 +328,8 @@ impl Import<'_> {
         }
         if matches!(stage, None | Some(Stage::Retired | Stage::Drafted)) {
             let version = Arc::clone(&version);
-            self.change.accept(Command::Validate { place: place.clone(), version, facts: facts(found) })?;
+            let facts = found.metadata.facts(found.input_schema.clone());
+            self.change.accept(Command::Validate { place: place.clone(), version, facts })?;
         }
         if matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
             let version = Arc::clone(&version);
@@ -360,16 +361,6 @@ impl Import<'_> {
         }
         let command = Command::Alias { alias: alias.into(), name: self.library().resolve(name).into() };
         self.change.accept(command).map_err(|refusal| library::refused(&refusal))
-    }
-}
-
-/// What the journal keeps about a version.
-fn facts(found: &Examined) -> Facts {
-    Facts {
-        description: found.metadata.description.as_str().into(),
-        effects: found.metadata.effects,
-        input_schema: found.input_schema.clone(),
-        metadata: serde_json::to_value(&found.metadata).unwrap_or_default(),
     }
 }
 
