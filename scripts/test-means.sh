@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what tests need, where that can be done without asking: bubblewrap, for isolation (A-20); MCP servers from npm,
-# for MCP tools (A-22). Without them, tests say what they leave out. Called by `make test`, and with the word `mcp` by the
-# tests of MCP tools.
+# for MCP tools (A-22); the codex CLI, for coders (A-07). Without them, tests say what they leave out. Called by `make test`, and
+# with the word `mcp` or `codex` by the tests of these.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -31,12 +31,12 @@ find_node() {
   echo "$1/node/bin/node"
 }
 
-# The servers, as the lock has them, in a folder of their own outside the checkout.
-install_mcp() {
-  local lock=$here/crates/tools/tests/mcp_servers/package-lock.json
+# The packages that the lock in the folder $2 has, in a folder of their own outside the checkout, which begins with $1.
+install_npm() {
+  local lock=$here/crates/tools/tests/$2/package-lock.json
   local cache=${SELVEDGE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/selvedge-tests}
   local dir node cli
-  dir=$cache/mcp-$(sha256sum "$lock" | cut -c1-16)
+  dir=$cache/$1-$(sha256sum "$lock" | cut -c1-16)
   [ -e "$dir/ready" ] && return
   mkdir -p "$dir" || return 1
   # Tests that run side by side wait for the one that installs.
@@ -44,7 +44,7 @@ install_mcp() {
   flock 9
   [ -e "$dir/ready" ] && return
   node=$(find_node "$dir") || return 1
-  cp "$here"/crates/tools/tests/mcp_servers/package*.json "$dir/" || return 1
+  cp "$here/crates/tools/tests/$2"/package*.json "$dir/" || return 1
   cli=$(dirname "$(readlink -f "$node")")/../lib/node_modules/npm/bin/npm-cli.js
   if [ -f "$cli" ]; then
     (cd "$dir" && "$node" "$cli" ci --no-audit --no-fund --ignore-scripts --loglevel=error) || return 1
@@ -54,6 +54,14 @@ install_mcp() {
   ln -sfn "$node" "$dir/node-program" && touch "$dir/ready"
 }
 
-[ "${1:-all}" = mcp ] || find_isolation
-install_mcp >&2 || echo "no MCP servers from npm: MCP tools are tested in part" >&2
+what=${1:-all}
+[ "$what" = all ] && find_isolation
+case $what in all | mcp)
+  (install_npm mcp mcp_servers) >&2 || echo "no MCP servers from npm: MCP tools are tested in part" >&2
+  ;;
+esac
+case $what in all | codex)
+  (install_npm codex codex) >&2 || echo "no codex CLI from npm: coders are tested in part" >&2
+  ;;
+esac
 exit 0

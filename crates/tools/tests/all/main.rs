@@ -15,6 +15,7 @@
 mod builtin;
 mod catalogue;
 mod coder;
+mod codex;
 mod cut_off;
 mod hostile;
 mod library;

@@ -3,7 +3,7 @@
 mod cut_off;
 mod hostile;
 mod http;
-mod loopback;
+pub mod loopback;
 mod names;
 mod overhead;
 mod real;

@@ -186,3 +186,26 @@ fn marked(mark: &str) -> Vec<i32> {
     };
     processes.filter_map(with).collect()
 }
+
+/// The folder of what `scripts/test-means.sh` has installed from npm under this word; nothing where it can't be had, which is said.
+pub fn from_npm(what: &str, absent: &str) -> Option<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/test-means.sh");
+    let _ = std::process::Command::new("bash").arg(script).arg(what).output();
+    let cache = std::env::var_os("SELVEDGE_TEST_CACHE").map(PathBuf::from).or_else(|| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        cache
+            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
+            .map(|c| c.join("selvedge-tests"))
+    })?;
+    let folders =
+        std::fs::read_dir(cache).into_iter().flatten().filter_map(|folder| Some(folder.ok()?.path()));
+    let named = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(what).is_some_and(|rest| rest.starts_with('-')) && folder.join("ready").exists()
+    };
+    let ready = folders.into_iter().find(named);
+    if ready.is_none() {
+        eprintln!("left out: {absent} (scripts/test-means.sh installs them)");
+    }
+    ready
+}

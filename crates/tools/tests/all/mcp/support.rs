@@ -7,7 +7,6 @@ use selvedge_tools::{Catalogue, CatalogueConfig, CatalogueErrors};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -139,20 +138,6 @@ pub async fn until(what: &str, holds: impl Fn() -> bool) {
 
 /// Node and the folder of servers from npm; nothing where they can't be had, which is said.
 pub fn from_npm() -> Option<(String, PathBuf)> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/test-means.sh");
-    let _ = Command::new("bash").arg(script).arg("mcp").output();
-    let cache = std::env::var_os("SELVEDGE_TEST_CACHE").map(PathBuf::from).or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        cache
-            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-            .map(|c| c.join("selvedge-tests"))
-    })?;
-    let folders = std::fs::read_dir(cache).ok()?;
-    let ready =
-        folders.filter_map(|folder| Some(folder.ok()?.path())).find(|folder| folder.join("ready").exists());
-    if ready.is_none() {
-        eprintln!("left out: there are no MCP servers from npm here (scripts/test-means.sh installs them)");
-    }
-    let folder = ready?;
+    let folder = crate::world::from_npm("mcp", "there are no MCP servers from npm here")?;
     Some((folder.join("node-program").display().to_string(), folder.join("node_modules")))
 }
