@@ -129,6 +129,44 @@ pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
     text.trim().parse().map_err(|_| "it has to be a number of seconds")
 }
 
+const AGENT_HELP: &str = "\
+Examples:
+  selvedge agent \"What is the total of each quarter in these CSV files?\" --model gpt-5
+  selvedge agent \"…\" --coder codex --max-task-executions 2 --budget cost=1
+  selvedge agent \"…\" --tool read_file --tools ./tools --no-publish
+
+A model decides which tools the task needs; what is missing, a coder writes, as a Python file that runs in a sandbox. What fails is
+mended, and what is proven goes to the tool library (`selvedge tools list`). The same as a file: {\"query\": \"…\"}, with `run`.";
+
+/// `selvedge agent` (C-16).
+#[derive(Args, Debug)]
+#[command(after_help = AGENT_HELP)]
+pub(crate) struct AgentArgs {
+    /// What is to be done
+    pub(crate) query: String,
+    /// A tool that it has besides those of the library, by name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Vec<String>,
+    /// Who writes tools: the model of the role `coder`, or the codex CLI
+    #[arg(long, value_name = "CODER", value_parser = ["model", "codex"])]
+    pub(crate) coder: Option<String>,
+    /// Rounds of manager and executor at most
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
+    pub(crate) max_task_executions: Option<u32>,
+    /// Rounds of tool calls in each
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
+    pub(crate) max_steps: Option<u32>,
+    /// After how many of these the tools are looked at
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
+    pub(crate) tool_enhance_interval: Option<u32>,
+    /// Keep the tools that it has made to this run
+    #[arg(long)]
+    pub(crate) no_publish: bool,
+    /// How it is run.
+    #[command(flatten)]
+    pub(crate) exec: Exec,
+}
+
 const CHECK_HELP: &str = "\
 Examples:
   selvedge check plan.json

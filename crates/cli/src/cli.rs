@@ -3,7 +3,9 @@
 mod later;
 
 use self::later::Later;
-use crate::args::{AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs};
+use crate::args::{
+    AgentArgs, AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs,
+};
 use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
@@ -48,6 +50,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Compile and run a document
     Run(Later<RunArgs>),
+    /// Let an agent do a task, with tools that it writes itself
+    Agent(Later<AgentArgs>),
     /// Check documents without running them
     Check(Later<CheckArgs>),
     /// Go on with a run that failed or was interrupted

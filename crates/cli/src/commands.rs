@@ -1,5 +1,6 @@
 //! The commands: each file does one.
 
+mod agent;
 mod answer;
 mod cancel;
 pub(crate) mod check;
@@ -76,6 +77,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
     }
     let done = match cli.command {
         Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
+        Command::Agent(args) => agent::run(&args, &cli.common, ui.clone()),
         Command::Check(args) => check::check(&args, &cli.common, ui),
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),

@@ -1,6 +1,90 @@
 //! The self-evolving agent (A): a manager that decides which tools are needed, coders that write them, an executor that works with them
 //! and has failing ones mended, a judge, and an integrator. All of it is a graph of flow frames.
 
+mod build;
+mod check;
+mod coding;
+mod doc;
+mod enhance;
+mod lower;
 pub mod operations;
 pub mod prompts;
 pub mod schemas;
+mod settings;
+
+pub use doc::AgentDoc;
+pub use settings::{Coder, Settings};
+
+use crate::head::each_once;
+use crate::json::Node;
+use crate::leaves::budget_of;
+use crate::steps::Capabilities;
+use crate::{Diagnostics, Finding, Source, ToolSource};
+use lower::Lowering;
+use selvedge_engine::schedule::Schedule;
+use selvedge_engine::{Graph, Table};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The threads of coders and of judges.
+const CODING: &str = "coder";
+const JUDGING: &str = "question";
+
+/// Rounds, steps in each, and after how many of these tools are looked at, where a document says nothing.
+const MAX_TASK_EXECUTIONS: u32 = 5;
+const MAX_STEPS: u32 = 10;
+const TOOL_ENHANCE_INTERVAL: u32 = 2;
+
+/// Reads an agent; `None` if it is no object.
+pub fn read(root: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Option<AgentDoc> {
+    doc::read(root, source, diagnostics)
+}
+
+/// Every tool that it names, each once.
+pub fn tools(agent: &AgentDoc) -> Vec<Arc<str>> {
+    each_once(agent.tools.iter().map(|tool| &tool.value))
+}
+
+/// The model roles that it can't do without.
+pub fn models(agent: &AgentDoc) -> Vec<Arc<str>> {
+    let coder = (agent.coder != Some(Coder::Codex)).then_some("coder");
+    ["basic", "tool_analyze", "judge", "summarize"].into_iter().chain(coder).map(Arc::from).collect()
+}
+
+/// Checks an agent and lowers it; `None` if anything is an error.
+pub fn compile(
+    agent: &AgentDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    capabilities: &Capabilities,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
+    check::check(agent, source, tools, initial, diagnostics);
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let settings = &*capabilities.agent;
+    let lowering = Lowering {
+        settings,
+        coder: agent.coder.unwrap_or(settings.coder),
+        max_task_executions: agent.max_task_executions.unwrap_or(MAX_TASK_EXECUTIONS),
+        max_steps: agent.max_steps.unwrap_or(MAX_STEPS),
+        interval: u16::try_from(agent.tool_enhance_interval.unwrap_or(TOOL_ENHANCE_INTERVAL))
+            .unwrap_or(u16::MAX),
+    };
+    let mut graphs = Table::new();
+    let mut graph = lowering.agent(agent, budget_of(&agent.head.budget), &mut graphs)?;
+    graph.graphs = graphs;
+    graph.tools.extend(operations::all().into_iter().map(|tool| (tool.name.clone(), tool)));
+    graph
+        .tools
+        .extend(self::tools(agent).into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))));
+    // Holds by construction; a graph for which it did not must never run (E-11).
+    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
+        let finding = Finding::error("E-11", "race", agent.head.span.opening(), race.to_string());
+        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
+        return None;
+    }
+    Some(graph)
+}

@@ -40,6 +40,8 @@ impl Kind {
     };
     /// Nodes of a workflow.
     pub(crate) const WORK: Kind = Kind { unknown_tool: "W-14", id: "id", ..Self::NODE };
+    /// An agent.
+    pub(crate) const AGENT: Kind = Kind { one: "agent", unknown_tool: "A-25", ..Self::NODE };
     /// Steps of a task.
     pub(crate) const STEP: Kind = Kind {
         one: "step",

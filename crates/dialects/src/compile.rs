@@ -3,13 +3,14 @@
 //! Reading and compiling are two steps because tools have to be found and prepared in between: a document
 //! says which it names ([`Document::tools`]), the caller brings their definitions ([`ToolSource`]).
 
+use crate::agent::{self, AgentDoc};
 use crate::head::Head;
 use crate::leaves;
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
 use crate::steps::{self, Capabilities, StepsDoc};
 use crate::workflow::{self, WorkflowDoc};
-use crate::{Diagnostics, DocumentLimits, Finding, Source, ToolSource, json};
+use crate::{Diagnostics, DocumentLimits, Source, ToolSource, json};
 use selvedge_engine::{Budget, Graph};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ enum Body {
     Plan(Box<PlanDoc>),
     Steps(Box<StepsDoc>),
     Workflow(Box<WorkflowDoc>),
+    Agent(Box<AgentDoc>),
 }
 
 /// Reads a document: what it is (C-11) and every rule that one node alone can break. `None` if nothing could
@@ -48,15 +50,7 @@ pub fn read(
             others = files;
             Body::Workflow(Box::new(workflow))
         }
-        other @ Dialect::Agent => {
-            let message =
-                format!("documents of the dialect `{}` can't be run by this version yet", other.name());
-            let finding = Finding::error("C-11", "dialect-not-available", root.span.opening(), message);
-            diagnostics.push(finding.help(
-                "this version runs plans ({\"task\", \"nodes\"}), workflows ({\"nodes\", \"edges\"}) and step tasks ({\"task\", \"steps\"})",
-            ));
-            return None;
-        }
+        Dialect::Agent => Body::Agent(Box::new(agent::read(recognised.root, source, diagnostics)?)),
     };
     Some(Document { source: source.clone(), body, others })
 }
@@ -68,6 +62,7 @@ impl Document {
             Body::Plan(_) => Dialect::Plan,
             Body::Steps(_) => Dialect::Steps,
             Body::Workflow(_) => Dialect::Workflow,
+            Body::Agent(_) => Dialect::Agent,
         }
     }
 
@@ -82,6 +77,7 @@ impl Document {
             Body::Plan(plan) => &plan.head,
             Body::Steps(task) => &task.head,
             Body::Workflow(workflow) => &workflow.head,
+            Body::Agent(agent) => &agent.head,
         }
     }
 
@@ -96,6 +92,7 @@ impl Document {
             Body::Plan(plan) => plan::tools(plan),
             Body::Steps(task) => task.tools(),
             Body::Workflow(workflow) => workflow::tools(workflow),
+            Body::Agent(agent) => agent::tools(agent),
         }
     }
 
@@ -105,6 +102,7 @@ impl Document {
             Body::Plan(plan) => plan::models(plan),
             Body::Steps(task) => steps::models(task),
             Body::Workflow(workflow) => workflow::models(workflow),
+            Body::Agent(agent) => agent::models(agent),
         }
     }
 
@@ -112,7 +110,7 @@ impl Document {
     /// any, all tools that there are may be called.
     pub fn optional_models(&self, capabilities: &Capabilities) -> Vec<Arc<str>> {
         match &self.body {
-            Body::Plan(_) => Vec::new(),
+            Body::Plan(_) | Body::Agent(_) => Vec::new(),
             Body::Steps(task) => steps::optional_models(task, capabilities),
             Body::Workflow(workflow) => workflow::optional_models(workflow, capabilities),
         }
@@ -146,6 +144,9 @@ impl Document {
             }
             Body::Workflow(workflow) => {
                 workflow::compile(workflow, &self.source, tools, initial, capabilities, diagnostics)
+            }
+            Body::Agent(agent) => {
+                agent::compile(agent, &self.source, tools, initial, capabilities, diagnostics)
             }
             Body::Plan(_) => None,
         }

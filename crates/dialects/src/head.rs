@@ -32,17 +32,17 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads it; `task` is the rule that asks for a task, and what to write if there is none. Without such a rule the task may be
-    /// left out, and is then empty.
+    /// Reads it; `task` is the field of the task, with the rule that asks for one, and what to write if there is none. Without such a
+    /// rule the task may be left out, and is then empty.
     pub(crate) fn read(
         fields: &Fields<'_, '_>,
-        task: Option<(&'static str, &str)>,
+        (field, task): (&'static str, Option<(&'static str, &str)>),
         source: &Source,
         diagnostics: &mut Diagnostics,
     ) -> Self {
         let task = match task {
-            Some((rule, help)) => fields.required_text("task", rule, help, diagnostics),
-            None => fields.text("task", "P-02", diagnostics),
+            Some((rule, help)) => fields.required_text(field, rule, help, diagnostics),
+            None => fields.text(field, "P-02", diagnostics),
         };
         let task = task.unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
         let name = fields.text("name", "C-15", diagnostics);

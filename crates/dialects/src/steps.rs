@@ -38,7 +38,7 @@ pub fn models(document: &StepsDoc) -> Vec<Arc<str>> {
 
 /// The model roles that a task uses if a model is there (D-17).
 pub fn optional_models(document: &StepsDoc, capabilities: &Capabilities) -> Vec<Arc<str>> {
-    match may_ask(document, &Capabilities { model: true, ..*capabilities }) {
+    match may_ask(document, &Capabilities { model: true, ..capabilities.clone() }) {
         true => vec![lower::REFLECTION.into(), PLANNER.into()],
         false => Vec::new(),
     }

@@ -57,8 +57,11 @@ pub fn driver(
 /// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan
 /// (C-08, D-17).
 pub fn capabilities(document: &Document, chosen: &RunOptions, config: &Config) -> Capabilities {
-    let mut capabilities =
-        Capabilities { model: false, recovery: config.recovery, limits: config.limits.document() };
+    let mut capabilities = Capabilities {
+        recovery: config.recovery,
+        limits: config.limits.document(),
+        ..Capabilities::default()
+    };
     let roles = document.optional_models(&capabilities);
     capabilities.model = !roles.is_empty() && models::there(chosen, config, &roles);
     capabilities

@@ -99,6 +99,7 @@ impl Host {
 /// Reads another document, with the source's inputs and those that are written now. The plan that the source named is looked for in it, unless it is a
 /// document by itself.
 fn read(file: &Path, over: &RunOptions, options: &mut RunOptions, config: &Config) -> Result<Read, Error> {
+    options.given = None;
     let read = prepare::read(file, options, config, &over.inputs);
     if read.is_ok() || over.plan.is_some() || options.plan.is_none() {
         return read;

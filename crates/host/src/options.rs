@@ -28,6 +28,9 @@ pub struct RunOptions {
     pub cwd: PathBuf,
     /// The document's file.
     pub document: PathBuf,
+    /// The document itself, where it is in no file: that of `agent "QUERY"` (C-16).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
     /// `--plan`.
     pub plan: Option<String>,
     /// `--dialect`.
@@ -154,6 +157,7 @@ impl RunOptions {
     pub fn portable(self) -> Self {
         Self {
             document: self.document.file_name().map(PathBuf::from).unwrap_or_default(),
+            given: self.given,
             plan: self.plan,
             dialect: self.dialect,
             models: self.models,

@@ -76,8 +76,11 @@ pub fn read(
     written: &Map<String, Value>,
 ) -> Result<Read, Error> {
     let limits = config.limits.document();
-    let source = selvedge_dialects::document::read_file(file, &limits)
-        .map_err(|diagnostic| Error::findings(ErrorKind::Usage, vec![*diagnostic]))?;
+    let source = match chosen.given.clone() {
+        Some(text) => selvedge_dialects::document::load("agent", text.into_bytes(), &limits),
+        None => selvedge_dialects::document::read_file(file, &limits),
+    };
+    let source = source.map_err(|diagnostic| Error::findings(ErrorKind::Usage, vec![*diagnostic]))?;
     secrets::refuse_document(&secrets::named(config), &source, &limits)?;
     let mut diagnostics = Diagnostics::new();
     let choice = findings::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;

@@ -1,5 +1,6 @@
 //! The typed step task.
 
+use crate::agent::Settings;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned, offsets_in_string, place_in_string, places_in_string};
 use crate::settings::{Retry, ToolEffects};
@@ -190,7 +191,7 @@ impl Recovery {
 }
 
 /// What a step task is compiled with, besides its tools.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Capabilities {
     /// Whether a model is there that can reflect and plan (`C-08`, `D-17`).
     pub model: bool,
@@ -198,4 +199,6 @@ pub struct Capabilities {
     pub recovery: Recovery,
     /// Limits of documents: replans keep them too.
     pub limits: DocumentLimits,
+    /// The configuration's settings of agents.
+    pub agent: Arc<Settings>,
 }

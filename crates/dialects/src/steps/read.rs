@@ -35,8 +35,12 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Option<StepsDoc> {
     let fields = Fields::open(root, &TASK, "D-15", diagnostics)?;
-    let head =
-        Head::read(&fields, Some(("D-15", "say what is to be done: \"task\": \"…\"")), source, diagnostics);
+    let head = Head::read(
+        &fields,
+        ("task", Some(("D-15", "say what is to be done: \"task\": \"…\""))),
+        source,
+        diagnostics,
+    );
     let recovery = fields.given("recovery").map(|node| recovery(node, source, diagnostics));
     let (steps, complete) = match fields.given("steps") {
         None => (None, true),

@@ -33,7 +33,7 @@ pub(super) struct Reader<'a, 'f> {
 /// is no object at all.
 pub(super) fn read(root: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkflowDoc> {
     let fields = Fields::open(root, &WORKFLOW, "W-01", reader.diagnostics)?;
-    let head = Head::read(&fields, None, reader.source, reader.diagnostics);
+    let head = Head::read(&fields, ("task", None), reader.source, reader.diagnostics);
     let (mut nodes, all_nodes) = reader.nodes(&fields);
     let (edges, all_edges) = reader.edges(&fields);
     let mut complete = all_nodes && all_edges;

@@ -1,0 +1,42 @@
+//! `selvedge agent`: a document of one query, which is in no file (C-16, A-25).
+
+use crate::args::{AgentArgs, Common};
+use crate::drive;
+use crate::failure::Exit;
+use crate::ui::Ui;
+use selvedge_engine::template::Template;
+use selvedge_host::Error;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Runs an agent.
+pub(crate) fn run(args: &AgentArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
+    let mut options = crate::options::for_run(&ui.environment, &args.exec)?;
+    options.inputs = selvedge_host::options::inputs(&args.exec.input)?;
+    options.given = Some(document(args).to_string());
+    let host = ui.host(common)?;
+    let asked = host.read(Path::new("agent.json"), options, args.exec.run_id.as_deref())?;
+    drive::begin(&host, asked, ui, |run, ui| ui.note(&format!("run {}", run.id)))
+}
+
+/// The document. What is written on a command line is no template.
+fn document(args: &AgentArgs) -> Value {
+    let mut document = Map::new();
+    document.insert("query".to_owned(), json!(Template::exactly(&args.query).source()));
+    let counts = [
+        ("max_task_executions", args.max_task_executions),
+        ("max_steps", args.max_steps),
+        ("tool_enhance_interval", args.tool_enhance_interval),
+    ];
+    for (name, count) in counts {
+        document.extend(count.map(|count| (name.to_owned(), json!(count))));
+    }
+    document.extend(args.coder.as_ref().map(|coder| ("coder".to_owned(), json!(coder))));
+    if !args.tool.is_empty() {
+        document.insert("tools".to_owned(), json!(args.tool));
+    }
+    if args.no_publish {
+        document.insert("publish".to_owned(), json!(false));
+    }
+    Value::Object(document)
+}

@@ -1,0 +1,148 @@
+//! What is done between the rounds of an executor: calls of unproven tools are classed, failing tools mended, and a conversation
+//! that has become too large is shortened (A-11, A-12, A-14 … A-16).
+
+use super::build::{Graphs, ask, call, compute, done, each, fault, flow, for_each, leaf, set, step, when};
+use super::operations as op;
+use super::prompts::{SUMMARY, TOOL_CLASS};
+use super::schemas;
+use super::{JUDGING, Lowering};
+use selvedge_engine::GraphIx;
+use selvedge_engine::graph::{Act, Edit};
+use selvedge_engine::template::{JsonTemplate, Template};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Messages at the end of a conversation that are not summarised.
+const KEPT: u32 = 4;
+/// Tools that one look at the calls may find to be mended.
+const MOST: u32 = 1_000;
+
+impl Lowering<'_> {
+    /// The graph between rounds, on the thread of the executor, `depth` frames below the agent.
+    pub(super) fn enhancing(&self, graphs: &mut Graphs, thread: &str, depth: u32) -> Option<GraphIx> {
+        let class = self.class(graphs)?;
+        let mending = self.mending(graphs, depth + 1)?;
+        let dropping = self.dropping(graphs, thread)?;
+        let (over, context) = (self.over(), self.settings.context_tokens);
+        let settled = || vec![when("size(settle.output.mend) == 0", "size"), done("mend")];
+        let mut told = vec![when("settle.output.say != '' && !last", "tell")];
+        told.extend(settled());
+        told.push(fault("size"));
+        let say = leaf("say", Act::AppendText(Template::parse("{{settle.output.say}}").ok()?));
+        let names = compute("names", "settle.output.mend.map(m, m.name)")?;
+        let bindings = call(&op::bindings(), json!({"depth": depth, "names": "{{names}}"}))?;
+        let bind = leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{rebind.output.tools}}")).ok()?));
+        let compact = || when(&format!("measure.output.tokens > {context} && !last"), "compact");
+        let shorten = JsonTemplate::from_value(json!("{{measure.output.long}}")).ok()?;
+        let mut summary = vec![set("history", json!("what has been said in this conversation until now"))?];
+        summary.extend(ask(self.settings.prompt(SUMMARY), "summarize", None)?);
+        summary.push(leaf("edit", Act::Edit(Edit::Compact { first: 1, keep: KEPT, asked: 2 })));
+        let graph = flow(
+            &[thread],
+            vec![
+                step("begin", None, vec![], vec![when("size(calls) > 0", "look"), done("size")]),
+                step(
+                    "look",
+                    None,
+                    vec![call(&op::calls(), json!({"depth": depth, "calls": "{{calls}}"}))?],
+                    vec![
+                        when(
+                            "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) == 0",
+                            "size",
+                        ),
+                        done("classes"),
+                        fault("size"),
+                    ],
+                ),
+                step(
+                    "classes",
+                    None,
+                    vec![each("{{look.output.ask}}", "asked", class)?],
+                    vec![done("settle"), fault("size")],
+                ),
+                step(
+                    "settle",
+                    None,
+                    vec![call(
+                        &op::settle(),
+                        json!({"depth": depth, "calls": "{{calls}}", "looked": "{{look.output}}", "classes": "{{classes.output}}"}),
+                    )?],
+                    told,
+                ),
+                step("tell", Some(0), vec![say], settled()),
+                step(
+                    "mend",
+                    None,
+                    vec![each("{{settle.output.mend}}", "broken", mending)?],
+                    vec![done("rebind"), fault("size")],
+                ),
+                step("rebind", None, vec![names, bindings], vec![done("equip"), fault("size")]),
+                step("equip", None, vec![bind], vec![done("drop"), fault("size")]),
+                step(
+                    "drop",
+                    None,
+                    vec![for_each("{{settle.output.mend}}", "one", MOST, dropping)?],
+                    vec![done("size"), fault("size")],
+                ),
+                step("size", None, vec![], vec![when(&format!("bytes > {over}"), "measure"), done("end")]),
+                step(
+                    "measure",
+                    None,
+                    vec![call(
+                        &op::measure(),
+                        json!({
+                            "calls": "{{calls}}", "used": "{{used}}", "texts": "{{texts}}",
+                            "tool_output_tokens": self.settings.tool_output_tokens, "encoding": self.settings.encoding,
+                        }),
+                    )?],
+                    vec![
+                        when("size(measure.output.long) > 0", "shorten"),
+                        compact(),
+                        done("end"),
+                        fault("end"),
+                    ],
+                ),
+                step(
+                    "shorten",
+                    Some(0),
+                    vec![leaf("edit", Act::Edit(Edit::Shorten(shorten)))],
+                    vec![compact(), done("end")],
+                ),
+                step("compact", Some(0), summary, vec![done("end"), fault("end")]),
+            ],
+        )?;
+        Some(graphs.push(Arc::new(graph)))
+    }
+
+    /// Bytes of a conversation up to which nothing has to be counted: no token is smaller.
+    pub(super) fn over(&self) -> u32 {
+        let least = self.settings.context_tokens.min(self.settings.tool_output_tokens);
+        u32::try_from(least).unwrap_or(u32::MAX)
+    }
+
+    /// A path that classes the call `asked`.
+    fn class(&self, graphs: &mut Graphs) -> Option<GraphIx> {
+        let mut leaves = vec![set("question", json!("{{asked.question}}"))?];
+        leaves.extend(ask(self.settings.prompt(TOOL_CLASS), "tool_analyze", Some(schemas::tool_class()))?);
+        let graph = flow(&[JUDGING], vec![step("class", Some(0), leaves, vec![])])?;
+        Some(graphs.push(Arc::new(graph)))
+    }
+
+    /// Takes the failed calls of the tool `one` from the thread, if it was mended.
+    fn dropping(&self, graphs: &mut Graphs, thread: &str) -> Option<GraphIx> {
+        let calls = JsonTemplate::from_value(json!("{{one.calls}}")).ok()?;
+        let graph = flow(
+            &[thread],
+            vec![
+                step(
+                    "was_mended",
+                    None,
+                    vec![],
+                    vec![when("mend.output[string(index)].ok", "calls_gone"), done("end")],
+                ),
+                step("calls_gone", Some(0), vec![leaf("edit", Act::Edit(Edit::Drop(calls)))], vec![]),
+            ],
+        )?;
+        Some(graphs.push(Arc::new(graph)))
+    }
+}
