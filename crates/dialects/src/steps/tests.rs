@@ -140,7 +140,7 @@ fn edges(graph: &Graph, node: &Node, name: &str) -> Vec<(Guard, String)> {
     leaf(graph, node, name).next.iter().map(|edge| (edge.when, name_of(edge))).collect()
 }
 
-const MODEL: Capabilities = Capabilities {
+static MODEL: std::sync::LazyLock<Capabilities> = std::sync::LazyLock::new(|| Capabilities {
     model: true,
     recovery: Recovery {
         model: None,
@@ -158,4 +158,5 @@ const MODEL: Capabilities = Capabilities {
         subgraph_depth: 32,
         schema_steps: 5_000_000,
     },
-};
+    agent: std::sync::Arc::default(),
+});

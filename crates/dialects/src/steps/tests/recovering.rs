@@ -30,7 +30,7 @@ fn d19_documents_go_over_the_configuration_over_defaults() {
         siblings: Some(Siblings::Hold),
         ..Recovery::default()
     };
-    let capabilities = Capabilities { recovery: configured, ..MODEL };
+    let capabilities = Capabilities { recovery: configured, ..MODEL.clone() };
     let mut document = task(json!([step(json!({}))]));
     document["recovery"] = json!({"repairs": 2, "siblings": "finish"});
     let graph = graph_with(&document, &capabilities);
