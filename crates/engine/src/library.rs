@@ -40,6 +40,7 @@ mod apply;
 mod command;
 mod event;
 mod names;
+mod tasks;
 
 pub use accept::Change;
 pub use command::{Command, Refusal};
@@ -127,7 +128,11 @@ pub struct Library {
     shelves: BTreeMap<Place, Shelf>,
     names: Names,
     /// Which calls of which runs are kept.
-    seen: BTreeSet<(Arc<str>, Arc<str>)>,
+    seen: BTreeMap<Arc<str>, Arc<BTreeSet<Arc<str>>>>,
+    /// Tasks that are over, and whether their run was left.
+    ended: BTreeMap<Arc<str>, bool>,
+    /// What operations of runs have answered, by their keys (E-40).
+    answers: BTreeMap<Arc<str>, Arc<BTreeMap<Arc<str>, Arc<str>>>>,
 }
 
 impl Library {
@@ -228,7 +233,17 @@ impl Library {
 
     /// Whether a call of a run is kept already.
     pub fn has_call(&self, run: &str, effect: &str) -> bool {
-        self.seen.contains(&(run.into(), effect.into()))
+        self.seen.get(run).is_some_and(|seen| seen.contains(effect))
+    }
+
+    /// The SHA-256 of what an operation of a run has answered that changed the library (E-40).
+    pub fn answer(&self, run: &str, key: &str) -> Option<&Arc<str>> {
+        self.answers.get(run)?.get(key)
+    }
+
+    /// The tasks that have tools and are not over.
+    pub fn open_tasks(&self) -> &BTreeSet<Arc<str>> {
+        self.names.open_tasks()
     }
 
     /// A name that nothing public has: the name itself, else with the first number behind it that is free (V-05).

@@ -62,18 +62,20 @@ impl Library {
                 self.expect(&place, &version, &[Stage::Drafted], "validated")?;
                 Ok(vec![Event::Validated { place, version, facts: Box::new(facts) }])
             }
-            Command::Keep { task, version } => {
+            Command::Keep { task, version, name } => {
                 let place = Place::Task(task);
                 self.expect(&place, &version, &[Stage::Validated], "used")?;
-                let name = self.version(&version).map(|known| Arc::clone(&known.name)).unwrap_or_default();
-                if let Some(head) = self.head(&place, &name) {
+                let own = self.version(&version).map(|known| Arc::clone(&known.name)).unwrap_or_default();
+                let name = name.filter(|name| *name != own);
+                let meant = name.as_ref().unwrap_or(&own);
+                if let Some(head) = self.head(&place, meant) {
                     let message = format!(
-                        "the task has a tool `{name}` already, version {}: a better one replaces it",
+                        "the task has a tool `{meant}` already, version {}: a better one replaces it",
                         short(head)
                     );
                     return refused("name-taken", message);
                 }
-                Ok(vec![Event::Kept { place, version }])
+                Ok(vec![Event::Kept { place, version, name }])
             }
             Command::Enhance { task, name, by, reason } => self.enhance(task, name, by, reason),
             Command::Prove { task, version } => {
@@ -105,7 +107,13 @@ impl Library {
                 Ok(vec![Event::Tested { version, report }])
             }
             Command::Alias { alias, name } => self.alias(alias, name),
-            Command::EndTask { task, publish } => Ok(self.end_task(task, publish)),
+            Command::EndTask { task, publish, left } => Ok(self.end_task(task, publish, left)),
+            Command::ResumeTask { task } => Ok(self.resume_task(&task)),
+            Command::TakeOver { task, from, until } => self.take_over(task, from, until),
+            Command::Answer { run, key, answer } => match self.answer(&run, &key) {
+                None => Ok(vec![Event::Answered { run, key, answer }]),
+                Some(_) => refused("answered", format!("the operation {key} of run {run} was answered")),
+            },
         }
     }
 
@@ -273,33 +281,8 @@ impl Library {
         Ok(if same { Vec::new() } else { vec![Event::Aliased { alias, name }] })
     }
 
-    /// A name that a tool of other origin has gets a number; nothing is dropped.
-    fn end_task(&self, task: Arc<str>, publish: bool) -> Vec<Event> {
-        let place = Place::Task(task);
-        let mut after = self.clone();
-        let mut events = Vec::new();
-        for known in self.versions() {
-            let Some(life) = known.lives.get(&place) else { continue };
-            let (place, version) = (place.clone(), Arc::clone(&known.hash));
-            let event = match life.stage {
-                Stage::Private if life.proven && publish => {
-                    let name = after.place_for(&known.hash);
-                    Event::Published { place, version, name }
-                }
-                Stage::Private if life.proven => continue,
-                Stage::Drafted | Stage::Validated | Stage::Private => {
-                    Event::Retired { place, version, reason: "not proven when its task ended".to_owned() }
-                }
-                _ => continue,
-            };
-            after.apply(0, &event);
-            events.push(event);
-        }
-        events
-    }
-
     /// The public name of a version: its own, if it is free or means a version that this one was made of.
-    fn place_for(&self, version: &str) -> Arc<str> {
+    pub(super) fn place_for(&self, version: &str) -> Arc<str> {
         let Some(known) = self.version(version) else { return version.into() };
         if let Some(name) = self.public_name(version) {
             return name;

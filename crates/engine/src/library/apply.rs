@@ -31,14 +31,18 @@ impl Library {
                 let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| Arc::new(fresh()));
                 let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
                 Arc::make_mut(known).lives.insert(place.clone(), life);
+                if let Place::Task(task) = place {
+                    // It goes on.
+                    self.ended.remove(task);
+                }
             }
             Event::Validated { place, version, facts } => {
                 self.change(version, |known| known.facts = Some(Arc::new((**facts).clone())));
                 self.become_(place, version, Stage::Validated, at, "");
             }
-            Event::Kept { place, version } => {
+            Event::Kept { place, version, name } => {
                 self.become_(place, version, Stage::Private, at, "");
-                self.put(place, None, version);
+                self.put(place, name.clone(), version);
             }
             Event::Enhanced { place, name, version, by, reason } => {
                 self.become_(place, version, Stage::Enhanced, at, reason);
@@ -79,13 +83,19 @@ impl Library {
                 let surplus = known.reports.len().saturating_sub(REPORTS);
                 known.reports.drain(..surplus);
             }),
+            Event::TaskEnded { task, left } => drop(self.ended.insert(Arc::clone(task), *left)),
+            Event::Answered { run, key, answer } => {
+                let answers = self.answers.entry(Arc::clone(run)).or_default();
+                Arc::make_mut(answers).insert(Arc::clone(key), Arc::clone(answer));
+            }
             Event::Aliased { .. } => {}
         }
     }
 
     fn called(&mut self, version: &str, call: &Call) {
         if let Some(origin) = &call.origin {
-            self.seen.insert((Arc::clone(&origin.run), Arc::clone(&origin.effect)));
+            let seen = self.seen.entry(Arc::clone(&origin.run)).or_default();
+            Arc::make_mut(seen).insert(Arc::clone(&origin.effect));
         }
         self.change(version, |known| known.calls.push(call.clone()));
     }

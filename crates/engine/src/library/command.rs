@@ -37,6 +37,8 @@ pub enum Command {
         task: Arc<str>,
         /// A validated version.
         version: Arc<str>,
+        /// The name that is to mean it; `None` for its own.
+        name: Option<Arc<str>>,
     },
     /// A task replaces a tool that it uses, its own or a public one, by a better version.
     Enhance {
@@ -132,6 +134,31 @@ pub enum Command {
         task: Arc<str>,
         /// Whether the proven ones become public.
         publish: bool,
+        /// Whether its run was left as it was: the task goes on if the run does.
+        left: bool,
+    },
+    /// A task goes on that was over because its run had been left: what was retired for that is in use again.
+    ResumeTask {
+        /// The task's id.
+        task: Arc<str>,
+    },
+    /// A task begins with what another one's names meant at a time: with what their runs have in common.
+    TakeOver {
+        /// The task's id: it has no tools yet.
+        task: Arc<str>,
+        /// The other one's.
+        from: Arc<str>,
+        /// The time, in milliseconds since 1970 (UTC).
+        until: i64,
+    },
+    /// What an operation of a run answers that changes the library (E-40).
+    Answer {
+        /// The run.
+        run: Arc<str>,
+        /// The operation's key in it.
+        key: Arc<str>,
+        /// SHA-256 of the answer's JSON.
+        answer: Arc<str>,
     },
 }
 

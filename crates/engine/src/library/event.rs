@@ -14,6 +14,9 @@ pub enum Author {
     Person,
     /// A coder.
     Coder {
+        /// Which coder, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        coder: Option<Arc<str>>,
         /// The model that it asked, where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<Arc<str>>,
@@ -26,7 +29,7 @@ pub enum Author {
 pub enum Place {
     /// Everybody's.
     Library,
-    /// The task's of this id: a run's.
+    /// The task's of this id: a run's, with the frame path of the task in it behind a `/` where that is not the document's own.
     Task(Arc<str>),
 }
 
@@ -205,6 +208,9 @@ pub enum Event {
         place: Place,
         /// Which.
         version: Arc<str>,
+        /// The name that means it from now on; without one it is the version's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<Arc<str>>,
     },
     /// A better version takes a tool's place, in its task.
     Enhanced {
@@ -297,6 +303,23 @@ pub enum Event {
         /// The tool's.
         name: Arc<str>,
     },
+    /// A task is over.
+    TaskEnded {
+        /// Which.
+        task: Arc<str>,
+        /// Whether it did not say so itself: its run was left as it was. Should that go on, so does the task.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left: bool,
+    },
+    /// What an operation of a run answered that changed the library in this commit: asked again, it answers the same (E-40).
+    Answered {
+        /// The run.
+        run: Arc<str>,
+        /// The operation's key in it.
+        key: Arc<str>,
+        /// SHA-256 of the answer's JSON, which is kept in the same commit.
+        answer: Arc<str>,
+    },
 }
 
 impl Event {
@@ -316,6 +339,8 @@ impl Event {
             Self::CallRecorded { .. } => "call_recorded",
             Self::Tested { .. } => "tested",
             Self::Aliased { .. } => "aliased",
+            Self::TaskEnded { .. } => "task_ended",
+            Self::Answered { .. } => "answered",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Event, Place};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The meanings of public names: a fold of the library's events by itself, small beside the whole, so that it can be
@@ -14,6 +14,8 @@ pub struct Names {
     heads: BTreeMap<Arc<str>, Arc<str>>,
     /// Names that lead to tools of other names.
     aliases: BTreeMap<Arc<str>, Arc<str>>,
+    /// Tasks that have begun and are not over.
+    open: BTreeSet<Arc<str>>,
 }
 
 impl Names {
@@ -41,6 +43,13 @@ impl Names {
             Event::Aliased { alias, name } => {
                 self.aliases.insert(Arc::clone(alias), Arc::clone(name));
             }
+            // A task's tools begin with their drafts.
+            Event::Drafted { place: Place::Task(task), .. } => {
+                self.open.insert(Arc::clone(task));
+            }
+            Event::TaskEnded { task, .. } => {
+                self.open.remove(task);
+            }
             Event::Drafted { .. }
             | Event::Validated { .. }
             | Event::Kept { .. }
@@ -49,7 +58,8 @@ impl Names {
             | Event::Retired { .. }
             | Event::Restored { .. }
             | Event::CallRecorded { .. }
-            | Event::Tested { .. } => {}
+            | Event::Tested { .. }
+            | Event::Answered { .. } => {}
         }
     }
 
@@ -71,6 +81,11 @@ impl Names {
     /// Names that lead to tools of other names.
     pub fn aliases(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
         &self.aliases
+    }
+
+    /// The tasks that have tools and are not over.
+    pub fn open_tasks(&self) -> &BTreeSet<Arc<str>> {
+        &self.open
     }
 
     /// The name that a name leads to: its own, or that of the tool it was merged into (V-09).

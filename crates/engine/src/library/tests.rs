@@ -18,7 +18,7 @@ fn draft(place: Place, n: u8, name: &str, parents: &[u8]) -> Command {
         place,
         version: hash(n),
         name: name.into(),
-        author: Author::Coder { model: Some("m".into()) },
+        author: Author::Coder { coder: None, model: Some("m".into()) },
         parents: parents.iter().map(|parent| hash(*parent)).collect(),
         request: "a tool that adds".into(),
     }
@@ -55,7 +55,7 @@ fn public(n: u8, name: &str) -> Vec<Command> {
 
 /// A task's own tool, in use.
 fn private(id: &str, n: u8, name: &str) -> Vec<Command> {
-    let keep = Command::Keep { task: id.into(), version: hash(n) };
+    let keep = Command::Keep { task: id.into(), version: hash(n), name: None };
     vec![draft(task(id), n, name, &[]), validate(task(id), n), keep]
 }
 
@@ -64,7 +64,7 @@ fn prove(id: &str, n: u8) -> Command {
 }
 
 fn end(id: &str, publish: bool) -> Command {
-    Command::EndTask { task: id.into(), publish }
+    Command::EndTask { task: id.into(), publish, left: false }
 }
 
 #[track_caller]
@@ -155,7 +155,7 @@ fn a17_a_tool_goes_from_draft_to_public_and_every_step_is_in_its_history() {
     assert_eq!((old.shown().stage, &*old.shown().reason), (Stage::Enhanced, "it failed"));
     let lineage: Vec<_> = library.lineage(&hash(2)).into_iter().map(|version| &version.hash).collect();
     assert_eq!(lineage, [&hash(2), &hash(1)]);
-    assert_eq!(old.author, Author::Coder { model: Some("m".into()) });
+    assert_eq!(old.author, Author::Coder { coder: None, model: Some("m".into()) });
     assert_eq!(old.request, "a tool that adds");
 }
 
@@ -172,7 +172,7 @@ fn a17_steps_that_are_left_out_are_refused_with_a_reason() {
     own.extend([draft(task("t"), 2, "add", &[]), validate(task("t"), 2)]);
     let own = library(own);
     refusal(&own, publish(task("t"), 1), "not-proven");
-    refusal(&own, Command::Keep { task: "t".into(), version: hash(2) }, "name-taken");
+    refusal(&own, Command::Keep { task: "t".into(), version: hash(2), name: None }, "name-taken");
     let other = Command::Enhance { task: "t".into(), name: "add".into(), by: hash(2), reason: String::new() };
     refusal(&own, other, "not-a-child");
     let retired = Command::Retire { place: task("t"), version: hash(1), reason: "three failures".into() };

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Changes when what is kept changes its meaning.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// From so many events on that were not in it, it is written anew.
 const MANY: u64 = 500;
 

@@ -23,7 +23,8 @@ fn command() -> impl Strategy<Value = Command> {
         3 => (place(), version(), proptest::collection::vec(version(), 0..2))
             .prop_map(move |(place, n, parents)| draft(place, n, named(n), &parents)),
         3 => (place(), version()).prop_map(|(place, n)| validate(place, n)),
-        2 => (id(), version()).prop_map(|(task, n)| Command::Keep { task, version: hash(n) }),
+        2 => (id(), version(), proptest::option::of(name()))
+            .prop_map(|(task, n, name)| Command::Keep { task, version: hash(n), name }),
         2 => (id(), name(), version())
             .prop_map(|(task, name, n)| Command::Enhance { task, name, by: hash(n), reason: "r".into() }),
         2 => (id(), version()).prop_map(|(task, n)| Command::Prove { task, version: hash(n) }),
@@ -37,7 +38,11 @@ fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(name, n)| Command::Rollback { name, to: hash(n), reason: "r".into() }),
         1 => (version(), "[a-c]", any::<bool>()).prop_map(|(n, sample, ok)| record(n, &sample, ok, None)),
         1 => (name(), name()).prop_map(|(alias, name)| Command::Alias { alias, name }),
-        1 => (id(), any::<bool>()).prop_map(|(task, publish)| Command::EndTask { task, publish }),
+        1 => (id(), any::<bool>(), any::<bool>())
+            .prop_map(|(task, publish, left)| Command::EndTask { task, publish, left }),
+        1 => id().prop_map(|task| Command::ResumeTask { task }),
+        1 => (id(), id(), 0i64..60).prop_map(|(task, from, until)| Command::TakeOver { task, from, until }),
+        1 => (id(), id()).prop_map(|(run, key)| Command::Answer { run, key, answer: hash(0) }),
     ]
 }
 
