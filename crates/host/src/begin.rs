@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::fork::{self, ForkOptions};
 use crate::host::Host;
+use crate::library::operations::Bench;
 use crate::library::record;
 use crate::models::Models;
 use crate::options::RunOptions;
@@ -72,7 +73,6 @@ impl Host {
     pub async fn begin(&self, ready: Ready) -> Result<Begun, Error> {
         let Ready { id, config, options, catalogue, models, begins, .. } = ready;
         let limits = config.limits.driver(options.max_parallel, options.timeout_s);
-        let driver = compose::driver(&models, &catalogue, limits, &self.environment);
         let Started { store, state, graph, scripted, lock, inputs, source, fork } = match begins {
             Begins::New { compiled, state_dir } => {
                 let store = stores::open_or_make(&self.environment, &state_dir).map_err(Error::before_run)?;
@@ -84,6 +84,8 @@ impl Host {
                 fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
             }
         };
+        let bench = Bench { store: Arc::clone(&store), catalogue: catalogue.clone(), config };
+        let driver = compose::driver(&models, bench, limits);
         let (catalogue, warnings) = (Some(catalogue), options.warnings);
         Ok(Begun {
             store,

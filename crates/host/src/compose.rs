@@ -2,24 +2,26 @@
 
 use crate::config::Config;
 use crate::environment::Environment;
+use crate::library::operations::{Bench, on_library, requests};
 use crate::models::{self, Models};
 use crate::options::RunOptions;
 use crate::secrets::{clean_model, clean_operations, clean_tools};
 use crate::tools::{Known, Pins};
 use selvedge_dialects::compile::Document;
-use selvedge_dialects::{Capabilities, steps};
+use selvedge_dialects::{Capabilities, agent, steps};
 use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest, ToolRequest};
 use selvedge_http::Secrets;
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
-use selvedge_tools::{Catalogue, Computations};
+use selvedge_tools::{Catalogue, OwnOperations};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The operations of a run over these tools (E-40).
-pub fn operations(catalogue: &Catalogue, environment: &Environment) -> Computations {
-    let environment = environment.clone();
-    let compile = move |catalogue: &Catalogue, args: &Value| compile_more(catalogue, &environment, args);
-    Computations::over(catalogue.clone()).with(&steps::compiler().name, Arc::new(compile))
+/// The operations of a run (E-40): over its tools, and on the library beside it.
+pub fn operations(bench: Bench) -> OwnOperations {
+    let (catalogue, environment) = (bench.catalogue.clone(), bench.config.environment.clone());
+    let compile = move |args: &Value| compile_more(&catalogue, &environment, args);
+    let computed = OwnOperations::default().with_computed(&steps::compiler().name, Arc::new(compile));
+    on_library(computed, bench)
 }
 
 /// Steps that a model writes while a task runs are compiled like those of a document (D-20).
@@ -33,24 +35,23 @@ pub(crate) fn operation(
     environment: &Environment,
     request: &ToolRequest,
 ) -> Result<Value, Failure> {
-    if request.tool.name == steps::compiler().name {
+    let name = &request.tool.name;
+    if *name == steps::compiler().name {
         return Ok(compile_more(catalogue, environment, &request.args));
     }
-    let message = format!("there is no operation `{}`", request.tool.name);
+    if *name == agent::operations::requests().name {
+        return Ok(requests(&request.args));
+    }
+    let message = format!("there is no operation `{name}`");
     Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
 }
 
 /// A driver over these models and tools; keys in use never come back from any of its ports (C-06).
-pub fn driver(
-    models: &Models,
-    tools: &Catalogue,
-    limits: selvedge_runtime::Limits,
-    environment: &Environment,
-) -> Driver {
+pub fn driver(models: &Models, bench: Bench, limits: selvedge_runtime::Limits) -> Driver {
     let secrets = Secrets::new(&models.secrets);
     let model = clean_model(Arc::clone(&models.model), &secrets);
-    let operations = clean_operations(Arc::new(operations(tools, environment)), &secrets);
-    let tools = clean_tools(Arc::new(tools.clone()), &secrets);
+    let tools = clean_tools(Arc::new(bench.catalogue.clone()), &secrets);
+    let operations = clean_operations(Arc::new(operations(bench)), &secrets);
     Driver::new(model, tools, limits).with_operations(operations)
 }
 

@@ -1,18 +1,22 @@
 //! The tool library as it is kept: its journal in the store, folded by the engine (A-17).
 
+pub mod held;
 pub mod manifest;
 mod names;
+pub mod operations;
 pub mod record;
 pub mod regular;
 pub mod replay;
 pub mod samples;
+pub mod verbatim;
 
 use crate::error::Error;
 use crate::stores;
 use crate::ways::WayOut;
-use selvedge_engine::library::{Event, Library, Refusal, Version};
+use selvedge_engine::library::{Event, Facts, Library, Refusal, Sample, Version};
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
+use selvedge_tools::examine::Examined;
 use selvedge_tools::library::LibrarySource;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,9 +83,18 @@ pub struct Decided<T> {
 /// Those of `decide`, and `Environment` if the library can't be written.
 pub fn change<T>(
     store: &Store,
-    decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
+    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
 ) -> Result<T, Error> {
-    changing(store, |_| true, decide)
+    let held = held::of(store);
+    let mut held = held::locked(&held);
+    for _ in 0..TRIES {
+        held.follow(store)?;
+        let decided = decide(held.library())?;
+        if let Some(done) = appended(store, held.last(), decided)? {
+            return Ok(done);
+        }
+    }
+    Err(too_busy())
 }
 
 /// [`change`] where these versions by themselves decide what may be done: the library that is shown has no other.
@@ -91,9 +104,19 @@ pub fn change<T>(
 pub fn change_versions<T>(
     store: &Store,
     versions: &BTreeSet<Arc<str>>,
-    decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
+    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
 ) -> Result<T, Error> {
-    changing(store, |entry| about(entry).is_some_and(|version| versions.contains(version)), decide)
+    if held::is_held(store) {
+        return change(store, decide);
+    }
+    let wanted = |entry: &Entry| about(entry).is_some_and(|version| versions.contains(version));
+    for _ in 0..TRIES {
+        let (library, last) = fold(store, wanted)?;
+        if let Some(done) = appended(store, last, decide(&library)?)? {
+            return Ok(done);
+        }
+    }
+    Err(too_busy())
 }
 
 /// The version that an event is about: told without reading all of it. Inside of a text its name would be escaped.
@@ -103,40 +126,71 @@ fn about(entry: &Entry) -> Option<&str> {
     Some(rest.split_once('"')?.0)
 }
 
-fn changing<T>(
-    store: &Store,
-    wanted: impl Fn(&Entry) -> bool,
-    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
-) -> Result<T, Error> {
-    for _ in 0..TRIES {
-        let (library, last) = fold(store, &wanted)?;
-        let Decided { events, contents, what } = decide(&library)?;
-        if events.is_empty() {
-            // Of what is known already only contents can be new: those that were damaged (E-44).
-            for stored in contents.into_iter().map(|content| store.put_blob(content).1).collect::<Vec<_>>() {
-                stored.wait()?;
-            }
-            return Ok(what);
+fn too_busy() -> Error {
+    Error::environment("C-14", "library-changed", "other processes change the tool library all the time")
+        .help("try again when they have ended")
+}
+
+/// Appends what was decided on by a library that ended with that event; `None` if it has gone on since.
+fn appended<T>(store: &Store, last: u64, decided: Decided<T>) -> Result<Option<T>, Error> {
+    let Decided { events, contents, what } = decided;
+    if events.is_empty() {
+        // Of what is known already only contents can be new: those that were damaged (E-44).
+        for stored in contents.into_iter().map(|content| store.put_blob(content).1).collect::<Vec<_>>() {
+            stored.wait()?;
         }
-        let at_ms = SystemClock.now_ms();
-        let mut entries = Vec::with_capacity(events.len());
-        for (n, event) in (last + 1..).zip(&events) {
-            let json = serde_json::to_string(event)
-                .map_err(|error| Error::internal(&format!("the library can't be written: {error}")))?;
-            entries.push(Entry { n, at_ms, json });
-        }
-        match store.append_library(entries, contents).wait() {
-            Err(StoreError::LibraryChanged { .. }) => {}
-            done => return Ok(done.map(|()| what)?),
-        }
+        return Ok(Some(what));
     }
-    Err(Error::environment("C-14", "library-changed", "other processes change the tool library all the time")
-        .help("try again when they have ended"))
+    let at_ms = SystemClock.now_ms();
+    let mut entries = Vec::with_capacity(events.len());
+    for (n, event) in (last + 1..).zip(&events) {
+        let json = serde_json::to_string(event)
+            .map_err(|error| Error::internal(&format!("the library can't be written: {error}")))?;
+        entries.push(Entry { n, at_ms, json });
+    }
+    match store.append_library(entries, contents).wait() {
+        Err(StoreError::LibraryChanged { .. }) => Ok(None),
+        done => Ok(done.map(|()| Some(what))?),
+    }
+}
+
+/// What the library keeps of an examined file (A-08).
+pub fn facts(found: &Examined) -> Facts {
+    Facts {
+        description: found.metadata.description.as_str().into(),
+        effects: found.metadata.effects,
+        input_schema: found.input_schema.clone(),
+        metadata: serde_json::to_value(&found.metadata).unwrap_or_default(),
+    }
 }
 
 /// What the library does not allow, as a failure of the call (C-04).
 pub fn refused(refusal: &Refusal) -> Error {
     Error::usage("A-17", refusal.code, &refusal.message)
+}
+
+/// A recorded call.
+///
+/// # Errors
+/// `Environment` if the store does not have it, or it is none that this version knows.
+pub fn sample_of(store: &Store, hash: &str) -> Result<Sample, Error> {
+    serde_json::from_str(&text(store, hash)?).map_err(|error| {
+        let message = format!("a recorded call can't be read: {error}");
+        Error::environment("C-03", "library-unreadable", &message)
+            .help("use the selvedge that wrote it or a later one")
+    })
+}
+
+/// Whether an output has nothing in it: a tool that did its work says what came of it (A-14).
+pub fn is_empty(output: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match output {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The text of a version.

@@ -1,5 +1,6 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
+mod bound;
 mod confined;
 mod drafted;
 mod gathered;
@@ -73,6 +74,7 @@ impl Kind {
 }
 
 struct Inner {
+    config: CatalogueConfig,
     shared: PythonContext,
     bench: BuiltinContext,
     by_name: BTreeMap<Arc<str>, Kind>,
@@ -115,8 +117,8 @@ impl Catalogue {
         gathered.python(&shared, &config.tool_dirs, "--tools").await;
         gathered.python(&shared, &config.config_dirs, "the configured folders").await;
         gathered.library(&shared, config.library.as_ref()).await;
-        gathered.commands(config.commands, config.limits.schema_steps).await;
-        gathered.natives(config.natives);
+        gathered.commands(config.commands.clone(), config.limits.schema_steps).await;
+        gathered.natives(config.natives.clone());
         gathered.builtins(config.shell_approval);
         gathered.mcp(&servers, &config.wanted).await;
         gathered.withheld(&config.withheld, &config.wanted);
@@ -129,6 +131,7 @@ impl Catalogue {
         confined::settle_effects(&shared.isolation, &by_name).await;
         let by_version = Mutex::new(by_version);
         Ok(Self(Arc::new(Inner {
+            config,
             shared,
             bench,
             by_name,

@@ -36,7 +36,7 @@ pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use limits::ToolLimits;
 pub use names::reserved;
 pub use native::NativeTool;
-pub use operations::{Computations, Compute};
+pub use operations::{Compute, Operate, OwnOperations};
 pub use permissions::{Network, Permissions};
 pub use progress::Progress;
 pub use variables::{Variables, unfit_variable};

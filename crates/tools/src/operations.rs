@@ -1,53 +1,63 @@
-//! Operations that compute from the tools there are (E-40).
+//! The operations of a run by name, behind their one door (E-40).
 
-use super::Catalogue;
 use selvedge_engine::{Failure, FaultKind, Operated, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Operations, Pending};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A function of the tools there are and the arguments.
-pub type Compute = Arc<dyn Fn(&Catalogue, &Value) -> Value + Send + Sync>;
+/// A function of an operation's arguments: it changes nothing, and holds up nobody.
+pub type Compute = Arc<dyn Fn(&Value) -> Value + Send + Sync>;
 
-/// Operations by name that compute from the tools of a run.
-#[derive(Clone)]
-pub struct Computations {
-    catalogue: Catalogue,
-    by_name: BTreeMap<Arc<str>, Compute>,
+/// What does an operation.
+pub type Operate = Arc<dyn Fn(ToolRequest, CallContext) -> Pending<Operated> + Send + Sync>;
+
+/// Operations by name.
+#[derive(Clone, Default)]
+pub struct OwnOperations {
+    by_name: BTreeMap<Arc<str>, Operate>,
 }
 
-impl Computations {
-    /// None yet, over these tools.
-    pub fn over(catalogue: Catalogue) -> Self {
-        Self { catalogue, by_name: BTreeMap::new() }
-    }
-
+impl OwnOperations {
     /// One more.
     #[must_use]
-    pub fn with(mut self, name: &Arc<str>, compute: Compute) -> Self {
-        self.by_name.insert(name.clone(), compute);
+    pub fn with(mut self, name: &Arc<str>, operate: Operate) -> Self {
+        self.by_name.insert(name.clone(), operate);
         self
+    }
+
+    /// One more, which only computes: that no task that others share a thread with may do for long.
+    #[must_use]
+    pub fn with_computed(self, name: &Arc<str>, compute: Compute) -> Self {
+        let operate = move |request: ToolRequest, _| -> Pending<Operated> {
+            let compute = compute.clone();
+            Box::pin(aside(move || Ok(compute(&request.args).into())))
+        };
+        self.with(name, Arc::new(operate))
     }
 }
 
-impl Operations for Computations {
-    /// It computes, which no task that others share a thread with may do for long.
-    fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Operated> {
-        let known = self.by_name.get(&request.tool.name).cloned();
-        let catalogue = self.catalogue.clone();
-        Box::pin(async move {
-            let Some(compute) = known else {
-                let message = format!("there is no operation `{}`", request.tool.name);
-                return Err(Failure::permanent(FaultKind::UnknownTool, message).unsent());
-            };
-            let computed = tokio::task::spawn_blocking(move || compute(&catalogue, &request.args)).await;
-            match computed.map_err(tokio::task::JoinError::try_into_panic) {
-                Ok(output) => Ok(output.into()),
-                // It is a bug of the run that asked (E-17).
-                Err(Ok(panic)) => std::panic::resume_unwind(panic),
-                Err(Err(_)) => Err(Failure::permanent(FaultKind::Cancelled, "the process ends").unsent()),
-            }
-        })
+/// Does what takes its time on a thread of its own.
+///
+/// # Errors
+/// Those of `work`, and `Cancelled` where the process ends.
+pub async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await.map_err(tokio::task::JoinError::try_into_panic) {
+        Ok(done) => done,
+        // It is a bug of the run that asked (E-17).
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => Err(Failure::permanent(FaultKind::Cancelled, "the process ends").unsent()),
+    }
+}
+
+impl Operations for OwnOperations {
+    fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Operated> {
+        if let Some(operate) = self.by_name.get(&request.tool.name) {
+            return operate(request, context);
+        }
+        let message = format!("there is no operation `{}`", request.tool.name);
+        Box::pin(async move { Err(Failure::permanent(FaultKind::UnknownTool, message).unsent()) })
     }
 }

@@ -41,6 +41,11 @@ impl Change {
         &self.after
     }
 
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// The events, in order.
     pub fn into_events(self) -> Vec<Event> {
         self.events

@@ -129,7 +129,8 @@ fn sample(arguments: serde_json::Value, outcome: &Outcome) -> Option<Sample> {
         Outcome::Output(output) => (Some((**output).clone()), None),
         Outcome::Failed(failure) => {
             let kind = failure.fault.kind;
-            if !matches!(kind, FaultKind::InputError | FaultKind::ExecutionFailure) {
+            let shows = [FaultKind::InputError, FaultKind::ExecutionFailure, FaultKind::Timeout];
+            if !shows.contains(&kind) {
                 return None;
             }
             (None, Some(SampleFault { kind, message: Some(failure.fault.message.clone()) }))

@@ -1,17 +1,20 @@
 //! Repeating recorded calls: in the sandbox, with the network off, and writes in a copy of the folder. What can't
 //! be repeated so is no evidence.
 
+use super::is_empty;
 use crate::error::Error;
 use crate::ways::WayOut;
 use futures_util::StreamExt;
-use selvedge_engine::library::Sample;
+use futures_util::future::BoxFuture;
+use selvedge_engine::library::{Call, Sample};
 use selvedge_engine::place::{EffectPlace, Place};
-use selvedge_engine::{Effects, Failure as CallFailure, ToolDef, ToolRequest};
+use selvedge_engine::schema::Schema;
+use selvedge_engine::{Effects, Failure as CallFailure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
 use selvedge_tools::python::Metadata;
 use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,25 +29,95 @@ const COPY_FILES: usize = 5_000;
 const LEFT_OUT: [&str; 2] = [".git", ".selvedge"];
 
 /// What a repeated call came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The same.
+    /// What it is to come to.
     Passed,
     /// Something else, and what.
     Failed(String),
     /// It could not be repeated, and why.
     Skipped(String),
+    /// Another output than the recorded one, of a version that is to be better, and what is different: somebody has to say whether it is
+    /// as good.
+    Unsure(String, Value),
+}
+
+/// What a call is to come to when it is repeated.
+pub enum Against {
+    /// The same as it did: the version is the one that made it.
+    Same,
+    /// What a better version is to come to: an output that fits the schema, if there is one, where it had failed, and an equal
+    /// output where it had not.
+    Better(Option<Schema>),
+}
+
+/// Repeats recorded calls: in the sandbox, with the network off, and writes in copies. What has been made ready stays so.
+pub struct Repeating {
+    config: CatalogueConfig,
+    /// What tools may read depends on the folder that calls start at.
+    by_folder: BTreeMap<PathBuf, (CatalogueConfig, Catalogue)>,
+}
+
+impl Repeating {
+    /// Tools of this configuration.
+    pub fn new(config: CatalogueConfig) -> Self {
+        let config = CatalogueConfig { replay: true, mcp: Vec::new(), ..config };
+        Self { config, by_folder: BTreeMap::new() }
+    }
+
+    /// The tools there are, for calls that start at the folder of the configuration.
+    ///
+    /// # Errors
+    /// They can't be looked for.
+    pub async fn catalogue(&mut self) -> Result<Catalogue, Error> {
+        let folder = self.config.workspace.clone();
+        Ok(self.at(&folder).await?.1.clone())
+    }
+
+    async fn at(&mut self, folder: &Path) -> Result<&(CatalogueConfig, Catalogue), Error> {
+        if !self.by_folder.contains_key(folder) {
+            let config = CatalogueConfig { workspace: folder.to_owned(), ..self.config.clone() };
+            let catalogue = Catalogue::load(config.clone()).await?;
+            self.by_folder.insert(folder.to_owned(), (config, catalogue));
+        }
+        self.by_folder.get(folder).ok_or_else(|| Error::internal("a catalogue was not kept"))
+    }
+
+    /// Repeats the calls of one tool, each from the folder that it starts at, and says what came of them, in their order.
+    ///
+    /// # Errors
+    /// The tool can't be made ready, or `Environment` if no copy of a folder can be made or read.
+    pub async fn repeat(
+        &mut self,
+        name: &str,
+        calls: &[(PathBuf, Sample)],
+        against: &Against,
+    ) -> Result<Vec<Verdict>, Error> {
+        let mut verdicts = Vec::with_capacity(calls.len());
+        for like in calls.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((folder, _)) = like.first() else { continue };
+            let (config, catalogue) = self.at(folder).await?;
+            catalogue.prepare(&[name]).await?;
+            let samples: Vec<&Sample> = like.iter().map(|(_, sample)| sample).collect();
+            verdicts.extend(replay(config, catalogue, name, &samples, against).await?);
+        }
+        Ok(verdicts)
+    }
+}
+
+/// The folder that the relative paths of a recorded call start at: its run's, if that is still there, else this one.
+pub fn folder_of(call: &Call, here: &Path) -> PathBuf {
+    let folder = call.origin.as_ref().and_then(|origin| origin.folder.as_deref()).map(PathBuf::from);
+    folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| here.to_owned())
 }
 
 /// Repeats the calls of one tool, in their order.
-///
-/// # Errors
-/// `Environment` if no copy of the folder can be made or read.
-pub async fn replay(
+async fn replay(
     config: &CatalogueConfig,
     catalogue: &Catalogue,
     name: &str,
-    samples: &[Sample],
+    samples: &[&Sample],
+    against: &Against,
 ) -> Result<Vec<Verdict>, Error> {
     let (Some(tool), Some(metadata)) = (catalogue.def(name), catalogue.metadata(name)) else {
         let why = "only Python tools can be tested so";
@@ -63,16 +136,17 @@ pub async fn replay(
         return skipped(format!("{}; {}", error.message, error.help));
     }
     if metadata.write_paths.is_empty() {
-        let work = samples.iter().enumerate().map(|(n, sample)| {
-            let (tool, catalogue) = (Arc::clone(&tool), catalogue.clone());
-            Box::pin(async move { judged(&catalogue, tool, metadata, n, sample).await })
-        });
+        // Boxed one by one, because the compiler cannot see through futures that borrow from a closure's argument.
+        let mut work: Vec<BoxFuture<'_, Verdict>> = Vec::with_capacity(samples.len());
+        for (n, sample) in samples.iter().enumerate() {
+            work.push(Box::pin(judged(catalogue, Arc::clone(&tool), metadata, n, sample, against)));
+        }
         return Ok(futures_util::stream::iter(work).buffered(AT_A_TIME).collect().await);
     }
     if let Some(path) = metadata.write_paths.iter().find(|path| !is_inside(path)) {
         return skipped(format!("it writes {}, of which no copy can stand in its place", path.display()));
     }
-    writing(config, name, metadata, samples).await
+    writing(config, name, metadata, samples, against).await
 }
 
 /// Whether a path lies below the folder that relative paths start at.
@@ -86,7 +160,8 @@ async fn writing(
     config: &CatalogueConfig,
     name: &str,
     metadata: &Metadata,
-    samples: &[Sample],
+    samples: &[&Sample],
+    against: &Against,
 ) -> Result<Vec<Verdict>, Error> {
     let made = |error: std::io::Error| {
         Error::environment("A-15", "no-copy", &format!("no copy of the folder can be made: {error}"))
@@ -121,7 +196,7 @@ async fn writing(
             verdicts.push(Verdict::Skipped("there is no such tool".to_owned()));
             continue;
         };
-        verdicts.push(judged(&catalogue, tool, metadata, n, sample).await);
+        verdicts.push(judged(&catalogue, tool, metadata, n, sample, against).await);
     }
     Ok(verdicts)
 }
@@ -186,19 +261,57 @@ async fn judged(
     metadata: &Metadata,
     n: usize,
     sample: &Sample,
+    against: &Against,
 ) -> Verdict {
+    let fault = sample.fault.as_ref().map(|fault| fault.kind);
+    match (against, fault) {
+        (Against::Same, Some(FaultKind::Timeout)) => {
+            return Verdict::Skipped("it ran out of time, and would have to do so again".to_owned());
+        }
+        (Against::Better(_), Some(FaultKind::InputError)) => {
+            return Verdict::Skipped("its arguments were wrong: what a tool says of them shows nothing".to_owned());
+        }
+        _ => {}
+    }
     let leaf_visit = u32::try_from(n).unwrap_or(u32::MAX);
     let place = Place::root(&tool.name);
     let effect = EffectPlace { place, leaf: "test".into(), slot: None, leaf_visit, attempt: 1 }.id();
     let request =
         ToolRequest { effect, node: "test".into(), tool, args: sample.arguments.clone(), timeout_s: None };
     let outcome = catalogue.call(request, CallContext::of("test")).await;
-    match compared(sample, &outcome) {
-        None => Verdict::Passed,
-        Some(_) if metadata.network => {
+    let verdict = match against {
+        Against::Same => compared(sample, &outcome).map_or(Verdict::Passed, Verdict::Failed),
+        Against::Better(schema) => better(sample, outcome, schema.as_ref()),
+    };
+    match verdict {
+        Verdict::Failed(_) | Verdict::Unsure(..) if metadata.network => {
             Verdict::Skipped("it uses the network, which is off in a test".to_owned())
         }
-        Some(why) => Verdict::Failed(why),
+        verdict => verdict,
+    }
+}
+
+/// What a better version comes to: a call that failed has to pass now, an earlier good one to give the same.
+fn better(sample: &Sample, outcome: Result<Value, CallFailure>, schema: Option<&Schema>) -> Verdict {
+    let found = match outcome {
+        Ok(found) => found,
+        Err(failure) => {
+            let now = if sample.output.is_some() { "it worked before, and now" } else { "still" };
+            let (kind, message) = (failure.fault.kind.name(), failure.fault.message);
+            return Verdict::Failed(format!("{now} {kind}: {message}"));
+        }
+    };
+    match &sample.output {
+        Some(recorded) => {
+            difference(recorded, &found, "").map_or(Verdict::Passed, |why| Verdict::Unsure(why, found))
+        }
+        None if is_empty(&found) => Verdict::Failed("it gives nothing".to_owned()),
+        None => match schema.map(|schema| schema.violation(&found)) {
+            Some(Ok(Some(wrong))) => {
+                Verdict::Failed(format!("its output {} is not what was asked for: {}", shown(&found), wrong.message))
+            }
+            _ => Verdict::Passed,
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use crate::world::{World, call, context, fault, isolation, prepare_all, request,
 use selvedge_engine::{Effects, FaultKind};
 use selvedge_runtime::ports::{Operations, Tools};
 use selvedge_sandbox::isolation::{Isolation, Layer};
-use selvedge_tools::{Catalogue, CatalogueConfig, CommandTool, Computations, ErrorClass, Network};
+use selvedge_tools::{Catalogue, CatalogueConfig, CommandTool, ErrorClass, Network, OwnOperations};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -534,13 +534,13 @@ async fn e40_operations_compute_beside_the_tasks() {
     let world = World::new();
     let here = std::thread::current().id();
     let tools = Catalogue::load(world.config()).await.unwrap();
-    let computations = Computations::over(tools.clone())
-        .with(&"selvedge__where".into(), Arc::new(move |_, _| json!(std::thread::current().id() == here)))
-        .with(&"selvedge__breaks".into(), Arc::new(|_, _| panic!("a bug")));
+    let operations = OwnOperations::default()
+        .with_computed(&"selvedge__where".into(), Arc::new(move |_| json!(std::thread::current().id() == here)))
+        .with_computed(&"selvedge__breaks".into(), Arc::new(|_| panic!("a bug")));
     let asked = |name: &str| {
         let mut request = request(&tools, "read_file", json!({}));
         request.tool = Arc::new(selvedge_engine::ToolDef { name: name.into(), ..(*request.tool).clone() });
-        computations.call(request, context())
+        operations.call(request, context())
     };
     assert_eq!(*asked("selvedge__where").await.unwrap().output, json!(false));
     let broken = tokio::spawn(asked("selvedge__breaks")).await;

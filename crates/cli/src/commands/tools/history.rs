@@ -106,8 +106,10 @@ fn object(version: &Version, current: Option<&Arc<str>>) -> Value {
 fn author(author: &Author) -> String {
     match author {
         Author::Person => "person".to_owned(),
-        Author::Coder { model: Some(model) } => format!("coder {model}"),
-        Author::Coder { model: None } => "coder".to_owned(),
+        Author::Coder { coder, model } => {
+            let named = [Some("coder"), coder.as_deref(), model.as_deref()].into_iter().flatten();
+            named.collect::<Vec<_>>().join(" ")
+        }
     }
 }
 

@@ -10,13 +10,12 @@ use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::library::{Change, Command, Library, Report, Sample};
 use selvedge_host::Error;
-use selvedge_host::library::replay::{Verdict, replay};
+use selvedge_host::library::replay::{Against, Repeating, Verdict, folder_of};
 use selvedge_host::library::samples;
 use selvedge_host::library::{self, Decided, short};
 use selvedge_store::{Mode, Store};
-use selvedge_tools::{Catalogue, CatalogueConfig};
+use selvedge_tools::Catalogue;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,24 +71,21 @@ pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         return Err(Error::usage("C-12", "file-not-found", &message).help("check the path"));
     }
     let mut config = check.settings(folder.as_deref().unwrap_or(&here))?;
-    config.replay = true;
-    config.mcp = Vec::new();
+    // Only the library's, or the folder's: a file of the same name is another tool.
+    (config.tool_dirs, config.config_dirs, config.commands) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(folder) = &folder {
-        (config.tool_dirs, config.config_dirs) = (vec![folder.clone()], Vec::new());
-        (config.library, config.commands) = (None, Vec::new());
-    } else {
-        // Only the library's: a file of the same name is another tool.
-        (config.tool_dirs, config.config_dirs, config.commands) = (Vec::new(), Vec::new(), Vec::new());
+        (config.tool_dirs, config.library) = (vec![folder.clone()], None);
     }
+    let mut repeating = Repeating::new(config);
     let tested = block_on(0, async {
         let signals = Signals::listen(ui);
         let work = async {
-            let catalogue = Catalogue::load(config.clone()).await?;
+            let catalogue = repeating.catalogue().await?;
             let subjects = match &folder {
                 Some(folder) => of_folder(&catalogue, folder, &args.tool, ui)?,
                 None => of_library(&library, store.as_ref(), &args.tool, &here)?,
             };
-            run(&config, &catalogue, subjects, ui).await
+            run(&mut repeating, &catalogue, subjects, ui).await
         };
         tokio::select! {
             biased;
@@ -151,14 +147,7 @@ fn of_library(
         let Some(store) = store.filter(|_| wanted) else { continue };
         let mut calls = Vec::new();
         for call in &version.calls {
-            let text = library::text(store, &call.sample)?;
-            let sample: Sample = serde_json::from_str(&text).map_err(|error| {
-                let message = format!("a recorded call of `{name}` can't be read: {error}");
-                Error::environment("C-03", "library-unreadable", &message)
-                    .help("use the selvedge that wrote it or a later one")
-            })?;
-            let folder = call.origin.as_ref().and_then(|origin| origin.folder.as_deref()).map(PathBuf::from);
-            calls.push((folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| here.to_owned()), sample));
+            calls.push((folder_of(call, here), library::sample_of(store, &call.sample)?));
         }
         subjects.push(Subject { name: name.to_string(), version: Arc::clone(&version.hash), samples: calls });
     }
@@ -176,7 +165,7 @@ fn unknown(names: &[String], known: impl Fn(&str) -> bool, place: &str) -> Resul
 }
 
 async fn run(
-    config: &CatalogueConfig,
+    repeating: &mut Repeating,
     catalogue: &Catalogue,
     subjects: Vec<Subject>,
     ui: &Ui,
@@ -186,30 +175,8 @@ async fn run(
     catalogue.prepare(&names).await?;
     let (start, all) = (Instant::now(), subjects.len());
     let mut done = Vec::with_capacity(all);
-    // A catalogue for each folder that calls start at: what tools may read depends on it.
-    let mut elsewhere: BTreeMap<PathBuf, (CatalogueConfig, Catalogue)> = BTreeMap::new();
     for subject in subjects {
-        let mut verdicts = Vec::new();
-        let mut rest = &subject.samples[..];
-        while let Some((folder, _)) = rest.first() {
-            let like = rest.iter().take_while(|(other, _)| other == folder).count();
-            let (now, later) = rest.split_at(like);
-            let samples: Vec<Sample> = now.iter().map(|(_, sample)| sample.clone()).collect();
-            if !elsewhere.contains_key(folder) {
-                let mut there = config.clone();
-                there.workspace.clone_from(folder);
-                let loaded = match *folder == config.workspace {
-                    true => catalogue.clone(),
-                    false => Catalogue::load(there.clone()).await?,
-                };
-                elsewhere.insert(folder.clone(), (there, loaded));
-            }
-            if let Some((config, catalogue)) = elsewhere.get(folder) {
-                catalogue.prepare(&[&subject.name]).await?;
-                verdicts.extend(replay(config, catalogue, &subject.name, &samples).await?);
-            }
-            rest = later;
-        }
+        let verdicts = repeating.repeat(&subject.name, &subject.samples, &Against::Same).await?;
         done.push(Tested { subject, verdicts });
         if start.elapsed() > SILENCE && done.len() < all {
             ui.note(&format!("tested {} of {all} tools", done.len()));
@@ -272,7 +239,7 @@ fn print(all: &[Tested], ui: &Ui) {
         for (n, (verdict, (_, sample))) in tested.verdicts.iter().zip(&tested.subject.samples).enumerate() {
             let (word, style, why) = match verdict {
                 Verdict::Passed => continue,
-                Verdict::Failed(why) => ("failed", RED, why),
+                Verdict::Failed(why) | Verdict::Unsure(why, _) => ("failed", RED, why),
                 Verdict::Skipped(why) => ("skipped", YELLOW, why),
             };
             let note = sample.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
@@ -295,7 +262,7 @@ fn object(tested: &Tested) -> Value {
     let call = |(verdict, (_, sample)): (&Verdict, &(PathBuf, Sample))| {
         let (result, why) = match verdict {
             Verdict::Passed => ("passed", None),
-            Verdict::Failed(why) => ("failed", Some(why)),
+            Verdict::Failed(why) | Verdict::Unsure(why, _) => ("failed", Some(why)),
             Verdict::Skipped(why) => ("skipped", Some(why)),
         };
         json!({"result": result, "why": why, "note": sample.note, "arguments": sample.arguments})

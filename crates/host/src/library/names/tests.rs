@@ -91,7 +91,7 @@ fn names_are_those_of_the_journal_whatever_is_kept() {
     for wrong in [
         &kept[..kept.len() / 2],
         b"{}",
-        String::from_utf8(kept.clone()).unwrap().replace("\"format\":2", "\"format\":0").as_bytes(),
+        String::from_utf8(kept.clone()).unwrap().replace("\"format\":3", "\"format\":0").as_bytes(),
     ] {
         std::fs::write(&file, wrong).unwrap();
         as_the_whole(&store, dir.path());

@@ -1,0 +1,98 @@
+//! What the graph of an agent asks of the tool library (A-14 … A-19), as operations (E-40): what they are given and what they answer
+//! is in `selvedge_dialects::agent::operations`.
+//!
+//! Whatever changes the library is kept with the run and the operation's key, and its answer with it, in one commit: asked again, it
+//! changes nothing and answers the same.
+
+mod bindings;
+mod calls;
+mod draft;
+mod end;
+mod given;
+mod mend;
+mod place;
+mod printed;
+mod replayed;
+mod requests;
+mod settle;
+mod texts;
+
+use crate::config::Config;
+use crate::error::Error;
+use place::Task;
+use selvedge_dialects::agent::operations as known;
+use selvedge_engine::{Failure, FaultKind, Operated, ToolRequest};
+use selvedge_runtime::{CallContext, Pending};
+use selvedge_store::Store;
+use selvedge_tools::operations::aside;
+use selvedge_tools::{Catalogue, OwnOperations};
+use serde_json::Value;
+use std::future::Future;
+use std::sync::Arc;
+
+pub(crate) use requests::requests;
+
+/// What the operations of a run need.
+pub struct Bench {
+    /// Where the run and the library are.
+    pub store: Arc<Store>,
+    /// The run's tools.
+    pub catalogue: Catalogue,
+    /// What is configured for it.
+    pub config: Config,
+}
+
+/// Adds the operations on the library to those of a run.
+pub fn on_library(operations: OwnOperations, bench: Bench) -> OwnOperations {
+    let bench = Arc::new(bench);
+    let pure = operations.with_computed(&known::requests().name, Arc::new(requests));
+    let mut with = Adding { operations: pure, bench };
+    with.one(known::tools().name.clone(), bindings::tools);
+    with.one(known::bindings().name.clone(), bindings::bindings);
+    with.one(known::draft().name.clone(), draft::draft);
+    with.one(known::calls().name.clone(), calls::calls);
+    with.one(known::settle().name.clone(), settle::settle);
+    with.one(known::replay().name.clone(), replayed::replay);
+    with.one(known::accept().name.clone(), mend::accept);
+    with.one(known::retire().name.clone(), mend::retire);
+    with.one(known::end().name.clone(), end::end);
+    with.operations
+}
+
+struct Adding {
+    operations: OwnOperations,
+    bench: Arc<Bench>,
+}
+
+impl Adding {
+    fn one<F>(&mut self, name: Arc<str>, operate: fn(Arc<Task>) -> F)
+    where
+        F: Future<Output = Result<Value, Failure>> + Send + 'static,
+    {
+        let bench = Arc::clone(&self.bench);
+        let operate = move |request: ToolRequest, context: CallContext| -> Pending<Operated> {
+            let bench = Arc::clone(&bench);
+            Box::pin(async move {
+                let task = Task::of(bench, &request, &context.run)?;
+                Ok(operate(Arc::new(task)).await?.into())
+            })
+        };
+        self.operations = std::mem::take(&mut self.operations).with(&name, Arc::new(operate));
+    }
+}
+
+/// Something that an operation could not do, as the failure of its call.
+fn failed(error: &Error) -> Failure {
+    let said = error.diagnostics.first().map(|first| match first.help.as_str() {
+        "" => first.message.clone(),
+        help => format!("{} ({help})", first.message),
+    });
+    Failure::permanent(FaultKind::ExecutionFailure, said.unwrap_or_default())
+}
+
+/// Does what reads and writes the store on a thread of its own.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Failure> {
+    aside(move || work().map_err(|error| failed(&error))).await
+}
