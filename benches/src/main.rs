@@ -26,6 +26,7 @@
 //! | `condition` | a million evaluations of an expression |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
+//! | `library` | the tool library of 10,000 versions and 100,000 recorded calls: its fold and what operations of an agent take; 100 recorded calls, repeated |
 //! | `driven` | 10,000 runs driven at once, durable, each asks a model of 200 ms twice |
 //! | `answer` | what another process says to a driven run, until it is durable there (`answer-one` is that process) |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
@@ -41,6 +42,7 @@ mod floor;
 mod flows;
 mod frames;
 mod http;
+mod library;
 mod mcp;
 mod measure;
 mod parts;
@@ -105,6 +107,7 @@ fn bench() -> Result<()> {
         "mcp" => mcp::mcp(scale),
         "mcp-server" => mcp::serve(),
         "tools" => tools::tools(scale),
+        "library" => library::library(scale),
         "driven" => driven::driven(scale),
         "answer" => driven::answer(scale),
         "answer-one" => driven::answer_one(),
@@ -135,6 +138,7 @@ fn bench() -> Result<()> {
             driven::driven(scale)?;
             driven::answer(scale)?;
             mcp::mcp(scale)?;
+            library::library(scale)?;
             tools::tools(scale)
         }
         other => Err(format!("unknown workload {other}; see the head of benches/src/main.rs").into()),

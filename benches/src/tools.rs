@@ -45,7 +45,7 @@ pub(crate) fn tools(scale: f64) -> Result<()> {
 }
 
 /// A tool that knows when the interpreter began to run its file: from then on it is the tool's own time.
-fn write(folder: &Path, name: &str, body: &str) -> Result<()> {
+pub(crate) fn write(folder: &Path, name: &str, body: &str) -> Result<()> {
     let text = format!(
         "import time\nBEGAN = time.perf_counter()\nfrom pydantic import BaseModel\n\
          __TOOL_META__ = {{'name': '{name}', 'description': 'd', 'dependencies': [], 'effects': 'pure'}}\n\
@@ -116,7 +116,7 @@ async fn metadata(files: usize) -> Result<()> {
 }
 
 /// What keeps tools from being called here; builds their environment if it is not there yet.
-async fn missing(folder: &Path) -> Result<Option<String>> {
+pub(crate) async fn missing(folder: &Path) -> Result<Option<String>> {
     let catalogue = Catalogue::load(config(folder)?).await?;
     let Err(errors) = catalogue.prepare(&["echo", "work"]).await else { return Ok(None) };
     match errors.0.iter().all(|error| error.class == ErrorClass::Environment) {

@@ -1,6 +1,7 @@
 //! The tool library as it is kept: its journal in the store, folded by the engine.
 
 pub mod held;
+mod left;
 pub mod manifest;
 mod names;
 pub mod operations;
@@ -19,8 +20,8 @@ use selvedge_store::{BlobHash, Entry, Store, StoreError};
 use selvedge_tools::examine::Examined;
 use selvedge_tools::library::LibrarySource;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// How often a change is decided anew when others change the library at the same time.
 const TRIES: usize = 100;
@@ -63,7 +64,10 @@ pub fn event(entry: &Entry) -> Result<Event, Error> {
 /// `Environment` if the state folder can't be read.
 pub fn open(dir: &Path) -> Result<(Option<Store>, Library), Error> {
     let Some(store) = stores::open(dir)? else { return Ok((None, Library::default())) };
-    let library = read(&store)?;
+    let mut library = read(&store)?;
+    if left::end(&store, dir, library.open_tasks())? {
+        library = read(&store)?;
+    }
     Ok((Some(store), library))
 }
 
@@ -262,7 +266,9 @@ pub fn short(version: &str) -> &str {
 
 /// The library as a catalogue sees it.
 struct Shelved {
-    store: Store,
+    state: PathBuf,
+    /// Opened for reading, once there is a state folder: that may come with the run's first event.
+    store: OnceLock<Store>,
     offered: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -273,7 +279,11 @@ impl LibrarySource for Shelved {
 
     fn text(&self, version: &str) -> Option<Vec<u8>> {
         let hash: BlobHash = version.parse().ok()?;
-        self.store.get_blob(hash).ok()
+        if self.store.get().is_none() {
+            // Another thread may have been first.
+            let _ = self.store.set(stores::open(&self.state).ok()??);
+        }
+        self.store.get()?.get_blob(hash).ok()
     }
 }
 
@@ -288,12 +298,19 @@ pub fn count(state: &Path) -> Result<usize, Error> {
         .map_or(0, |names| names.heads().len()))
 }
 
-/// The library for the tools of a run; `None` where there is no state yet. Opened for reading.
+/// The library for the tools of a run.
 ///
 /// # Errors
 /// `Environment` if the state folder can't be read.
-pub fn source(state: &Path) -> Result<Option<Arc<dyn LibrarySource>>, Error> {
-    let Some(store) = stores::open(state)? else { return Ok(None) };
-    let offered = names::names(&store, state)?.offered().into_iter().collect();
-    Ok(Some(Arc::new(Shelved { store, offered })))
+pub fn source(state: &Path) -> Result<Arc<dyn LibrarySource>, Error> {
+    let mut shelved = Shelved { state: state.to_owned(), store: OnceLock::new(), offered: Vec::new() };
+    if let Some(store) = stores::open(state)? {
+        let mut names = names::names(&store, state)?;
+        if left::end(&store, state, names.open_tasks())? {
+            names = names::names(&store, state)?;
+        }
+        shelved.offered = names.offered().into_iter().collect();
+        shelved.store = store.into();
+    }
+    Ok(Arc::new(shelved))
 }

@@ -5,6 +5,7 @@ mod export;
 mod history;
 mod import;
 pub(super) mod list;
+mod made;
 mod run;
 mod test;
 

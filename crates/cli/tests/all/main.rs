@@ -11,4 +11,5 @@ mod commands;
 mod examples;
 mod inspect;
 mod net;
+mod operations;
 mod support;

@@ -44,18 +44,19 @@ operation! {
     draft, Idempotent, "Takes a coder's file in.", json!({"name": {"type": "string"}})
 }
 operation! {
-    /// What names mean to the task: `{depth, names}` gives `{"tools": {name: definition}, "missing": [name]}`, with the
-    /// texts kept by the run.
+    /// What names mean to the task: `{depth, names}` gives `{"tools": {name: definition}, "missing": [name], "refused": {name:
+    /// why}}`, with the texts kept by the run. What can't be used in this run is missing, and refused with the reason.
     bindings, Read, "Says what names of tools mean.", json!({"names": {"type": "array"}})
 }
 operation! {
     /// Which calls say something about a tool that is not proven: `{depth, calls: [{"id", "tool", "version", "arguments",
-    /// "output" | "error": {"type", "message"}}]}` gives `{"ask": [{"id", "tool", "question"}], "failed": [id], "misused": [id]}`: those
+    /// "output" | "error": {"type", "message"}}]}`, outputs whole and not as they are cut for a thread, gives `{"ask": [{"id", "tool", "question"}], "failed": [id], "misused": [id]}`: those
     /// whose class a model is asked for, and those of which it is clear.
     calls, Read, "Looks at what became of calls.", json!({"calls": {"type": "array"}})
 }
 operation! {
-    /// What the classes of calls mean for the tools: `{depth, calls, looked, classes: {index of ask: {"class", "reason"}}}` gives
+    /// What the classes of calls mean for the tools: `{depth, calls, looked, classes: {index of ask: {"class", "reason"}}}`, or a list of
+    /// them in which null stands for what nobody could say, gives
     /// `{"say": text, "proven": [name], "mend": [{"name", "version", "calls": [id], "brief"}]}`. The calls are recorded; `say` tells the model
     /// of calls that violated their schema, `brief` a coder what failed, with the file as it is.
     settle, Idempotent, "Records calls, and says which tools are to be mended.", json!({"calls": {"type": "array"}})

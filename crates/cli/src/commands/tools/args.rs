@@ -50,6 +50,7 @@ Examples:
   selvedge tools list
   selvedge tools list --tools ./tools --json
   selvedge tools list --all
+  selvedge tools list --run 7f3a              # the tools that a run has made
 
 A name means the first tool that has it: of --tools, configured folders, the library, command tools,
 built-ins, MCP servers.";
@@ -61,6 +62,9 @@ pub(crate) struct ListArgs {
     /// Also what the library has that is not in use: private, merged and retired tools
     #[arg(long)]
     pub(crate) all: bool,
+    /// Instead, the versions that a run has made, for itself or for everybody
+    #[arg(long, value_name = "RUN", conflicts_with = "all")]
+    pub(crate) run: Option<String>,
     /// Where else tools come from.
     #[command(flatten)]
     pub(crate) from: Sources,

@@ -78,14 +78,6 @@ fn object(version: &Version, current: Option<&Arc<str>>) -> Value {
     let tested = version.reports.last().map(|(at, report)| {
         json!({"at": time::rfc3339(*at), "passed": report.passed, "failed": report.failed, "skipped": report.skipped})
     });
-    let life = |(place, life): (&Place, &selvedge_engine::library::Life)| {
-        let task = match place {
-            Place::Library => None,
-            Place::Task(task) => Some(task),
-        };
-        json!({"task": task, "state": life.stage.name(), "since": time::rfc3339(life.at), "reason": life.reason,
-               "proven": life.proven})
-    };
     let shown = version.shown();
     json!({
         "version": version.hash,
@@ -97,13 +89,27 @@ fn object(version: &Version, current: Option<&Arc<str>>) -> Value {
         "author": version.author,
         "parents": version.parents,
         "request": version.request,
-        "lives": version.lives.iter().map(life).collect::<Vec<_>>(),
+        "lives": lives(version),
         "calls": {"recorded": calls, "failing": failing},
         "tested": tested,
     })
 }
 
-fn author(author: &Author) -> String {
+/// What a version has been in its places.
+pub(super) fn lives(version: &Version) -> Vec<Value> {
+    let life = |(place, life): (&Place, &selvedge_engine::library::Life)| {
+        let task = match place {
+            Place::Library => None,
+            Place::Task(task) => Some(task),
+        };
+        json!({"task": task, "state": life.stage.name(), "since": time::rfc3339(life.at), "reason": life.reason,
+               "proven": life.proven})
+    };
+    version.lives.iter().map(life).collect()
+}
+
+/// Who wrote a version, in words.
+pub(super) fn author(author: &Author) -> String {
     match author {
         Author::Person => "person".to_owned(),
         Author::Coder { coder, model } => {
@@ -114,7 +120,7 @@ fn author(author: &Author) -> String {
 }
 
 /// Why a version is there, or why it is not any more.
-fn why(version: &Version) -> String {
+pub(super) fn why(version: &Version) -> String {
     let shown = &version.shown().reason;
     if !shown.is_empty() {
         return shown.clone();

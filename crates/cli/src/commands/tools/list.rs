@@ -1,6 +1,7 @@
 //! `selvedge tools list` and `selvedge tools show`: what names mean here (A-22, C-15).
 
 use super::args::{ListArgs, ShowArgs};
+use super::history::{author, lives, why};
 use crate::args::Common;
 use crate::block_on::block_on;
 use crate::commands::check;
@@ -32,7 +33,10 @@ struct Row {
 pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let check = check::of_tools(&args.from, common, ui)?;
     let ui = &ui.guarded_by(&check.config);
-    let (_, library) = library::open(&check.state_dir)?;
+    let (store, library) = library::open(&check.state_dir)?;
+    if let Some(run) = &args.run {
+        return super::made::list(run, store.as_ref(), &library, ui);
+    }
     let mut rows = block_on(0, async {
         let catalogue = check.catalogue(&[]).await?;
         for warning in catalogue.warnings() {
@@ -144,7 +148,7 @@ struct Sheet {
     state: Option<&'static str>,
     code: Option<String>,
     /// The library's version, if it is one.
-    calls: Option<(usize, usize)>,
+    version: Option<Version>,
 }
 
 /// Shows a tool.
@@ -153,7 +157,15 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     let (store, library) = library::open(&check.state_dir)?;
     let sheet = match &args.at {
         Some(prefix) => of_version(library::find(&library, &args.tool, prefix)?, &args.tool, store.as_ref())?,
-        None => block_on(0, of_name(&check, &library, &args.tool))??,
+        None => match block_on(0, of_name(&check, &library, &args.tool))?? {
+            Some(sheet) => sheet,
+            // One that only tasks have, or nobody any more.
+            None => {
+                let versions = library::of_name(&library, &args.tool)?;
+                let last = versions.last().ok_or_else(|| Error::internal("a name without a version"))?;
+                of_version(last, &args.tool, store.as_ref())?
+            }
+        },
     };
     let ui = ui.guarded_by(&check.config);
     if ui.json {
@@ -173,20 +185,24 @@ pub(super) fn unknown(catalogue: &Catalogue, name: &str) -> Error {
         .help(&help.unwrap_or_else(|| "`selvedge tools list` lists the tools".to_owned()))
 }
 
-async fn of_name(check: &Check, library: &Library, name: &str) -> Result<Sheet, Error> {
+/// What a name means here; `None` where it means nothing, and the library has versions of that name all the same.
+async fn of_name(check: &Check, library: &Library, name: &str) -> Result<Option<Sheet>, Error> {
     let catalogue = check.catalogue(&[name]).await?;
     catalogue.prepare(&[name]).await?;
+    if !catalogue.contains(name) && library.versions().any(|version| *version.name == *name) {
+        return Ok(None);
+    }
     let tool = catalogue.def(name).ok_or_else(|| unknown(&catalogue, name))?;
     let shelved = if &*tool.source == LIBRARY { library.public(name) } else { None };
     let code = catalogue.text(&tool.version).await.map(|text| String::from_utf8_lossy(&text).into_owned());
     let metadata = catalogue.metadata(name).and_then(|metadata| serde_json::to_value(metadata).ok());
-    Ok(Sheet {
+    Ok(Some(Sheet {
         metadata: metadata.unwrap_or_default(),
         state: shelved.map(|_| Stage::Public.name()),
-        calls: shelved.map(counted),
+        version: shelved.cloned(),
         tool: (*tool).clone(),
         code,
-    })
+    }))
 }
 
 fn of_version(version: &Version, name: &str, store: Option<&Store>) -> Result<Sheet, Error> {
@@ -205,7 +221,7 @@ fn of_version(version: &Version, name: &str, store: Option<&Store>) -> Result<Sh
     };
     let code = store.map(|store| library::text(store, &version.hash)).transpose()?;
     let (metadata, state) = (facts.metadata.clone(), Some(version.shown().stage.name()));
-    Ok(Sheet { tool, metadata, state, code, calls: Some(counted(version)) })
+    Ok(Sheet { tool, metadata, state, code, version: Some(version.clone()) })
 }
 
 /// How many calls are recorded, and how many of them failed.
@@ -233,8 +249,13 @@ impl Sheet {
                     fields.insert(name.to_owned(), value.clone());
                 }
             }
-            if let Some((calls, failing)) = self.calls {
+            if let Some(version) = &self.version {
+                let (calls, failing) = counted(version);
                 fields.insert("calls".to_owned(), json!({"recorded": calls, "failing": failing}));
+                fields.insert("author".to_owned(), json!(version.author));
+                fields.insert("parents".to_owned(), json!(version.parents));
+                fields.insert("request".to_owned(), version.request.clone());
+                fields.insert("lives".to_owned(), lives(version).into());
             }
             if let Some(text) = self.code.as_ref().filter(|_| code) {
                 fields.insert("code".to_owned(), text.as_str().into());
@@ -272,7 +293,11 @@ impl Sheet {
         field("variables", &list("env"));
         field("network", if self.metadata.get("network") == Some(&Value::Bool(true)) { "yes" } else { "" });
         field("time limit", &tool.timeout_s.map(|seconds| format!("{seconds} s")).unwrap_or_default());
-        if let Some((calls, failing)) = self.calls {
+        if let Some(version) = &self.version {
+            let (calls, failing) = counted(version);
+            field("by", &author(&version.author));
+            field("why", &why(version));
+            field("made of", &version.parents.iter().map(|parent| short(parent)).collect::<Vec<_>>().join(", "));
             let failed = if failing > 0 { format!(", {failing} of them failed") } else { String::new() };
             field("calls", &format!("{calls} recorded{failed}"));
         }

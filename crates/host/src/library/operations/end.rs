@@ -1,6 +1,8 @@
 //! The end of a task.
 
+use super::beside;
 use super::place::{Changing, Task};
+use crate::library::left;
 use selvedge_engine::Failure;
 use selvedge_engine::library::{Command, Library, Place, Stage, Version};
 use serde::Deserialize;
@@ -18,12 +20,19 @@ struct Given {
 pub(super) async fn end(task: Arc<Task>) -> Result<Value, Failure> {
     let Given { publish } = task.given()?;
     let ending = Arc::clone(&task);
-    task.once(move |changing: &mut Changing<'_>| {
+    let ended = task.once(move |changing: &mut Changing<'_>| {
         let task = Arc::clone(&ending.id);
         changing.sure(Command::EndTask { task, publish, left: false })?;
         Ok(json!({ "tools": made(changing.library(), &ending) }))
     })
-    .await
+    .await?;
+    beside(move || {
+        let retired = task.look(|library| left::retired(library, &task.id))?;
+        left::forget(&task.bench.catalogue.config().tool_cache, &retired);
+        Ok(())
+    })
+    .await?;
+    Ok(ended)
 }
 
 /// What a task made, and what it used of what was there.

@@ -55,6 +55,7 @@ pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Failure> {
     };
     task.once(move |changing| match &tool {
         Some(tool) => {
+            changing.has(&given.name, &given.replaces)?;
             changing.bind(&given.name, &given.version, true, "a call of it failed")?;
             Ok(json!({"accepted": true, "tool": **tool, "errors": []}))
         }

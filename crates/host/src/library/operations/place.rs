@@ -241,6 +241,13 @@ impl Changing<'_> {
         Ok(())
     }
 
+    /// Has a name mean a version that the run uses, unless it means something already, to the task or to everybody.
+    pub(super) fn has(&mut self, name: &Arc<str>, version: &Arc<str>) -> Result<(), Error> {
+        let library = self.library();
+        let meant = library.for_task(&self.task.id, name).is_some() || library.version(version).is_none();
+        if meant { Ok(()) } else { self.bind(name, version, false, "in use by the run") }
+    }
+
     /// Has a name mean a version that is the task's, in place of what it means to it: the task's own, or what is everybody's too, where
     /// that is to be mended.
     pub(super) fn bind(&mut self, name: &Arc<str>, version: &Arc<str>, mends: bool, why: &str) -> Result<(), Error> {

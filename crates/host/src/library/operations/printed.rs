@@ -5,17 +5,22 @@ use super::place::Task;
 use crate::error::Error;
 use selvedge_engine::{Event, Outcome, Record, Request, State};
 use selvedge_runtime::{LoadError, Reading};
+use selvedge_store::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The end of what each of these calls printed, by its id.
 pub(super) fn of(task: &Task, calls: &[&Call]) -> Result<BTreeMap<Arc<str>, String>, Error> {
     let mut found = BTreeMap::new();
+    let (store, run) = (&task.bench.store, &*task.run);
     if calls.is_empty() {
         return Ok(found);
     }
-    let (store, run) = (&task.bench.store, &*task.run);
-    let mut reading = Reading::open(store, run)?;
+    let mut reading = match Reading::open(store, run) {
+        // Who asks without a run has no journal either.
+        Err(LoadError::Store(StoreError::UnknownRun { .. })) => return Ok(found),
+        reading => reading?,
+    };
     let mut state = State::new(Arc::clone(reading.graph()));
     for entry in store.journal(run, 1)? {
         let entry = entry.map_err(LoadError::from)?;
