@@ -38,11 +38,8 @@ impl Asking {
     async fn of(store: &Arc<Store>, config: CatalogueConfig) -> Result<Self> {
         let folder = config.workspace.clone();
         let catalogue = Catalogue::load(config).await?;
-        let bench = Bench {
-            store: Arc::clone(store),
-            catalogue,
-            config: Config::new(&Environment::new([], folder)),
-        };
+        let bench =
+            Bench { store: Arc::clone(store), catalogue, config: Config::new(&Environment::new([], folder)) };
         Ok(Self { operations: Arc::new(compose::operations(bench)), asked: 0 })
     }
 
@@ -67,15 +64,23 @@ fn version(n: usize) -> Vec<Event> {
     let (place, version) = (Place::Library, hash(n));
     let name: Arc<str> = format!("tool_{n}").into();
     let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
-    let facts =
-        Facts { description: "does something".into(), input_schema: schema, metadata: json!({"name": name}), ..Facts::default() };
+    let facts = Facts {
+        description: "does something".into(),
+        input_schema: schema,
+        metadata: json!({"name": name}),
+        ..Facts::default()
+    };
     let call = |i: usize| Event::CallRecorded {
         version: Arc::clone(&version),
         call: Call {
             sample: hash(n * CALLS + i),
             ok: true,
             fault: None,
-            origin: Some(Origin { run: format!("r{}", n % 1000).into(), effect: format!("{n}/{i}").into(), folder: None }),
+            origin: Some(Origin {
+                run: format!("r{}", n % 1000).into(),
+                effect: format!("{n}/{i}").into(),
+                folder: None,
+            }),
         },
     };
     let mut events = vec![
@@ -112,14 +117,14 @@ async fn changes(versions: usize) -> Result<()> {
     let (_, folded) = asking.ask(operations::bindings(), "t", none()).await?;
     let mut took: [Vec<f64>; 4] = Default::default();
     for n in 0..200 {
-        let call = |id: usize| {
-            json!({"id": id, "tool": format!("tool_{n}"), "version": hash(n % versions), "arguments": {"x": id}, "output": {"x": n}})
-        };
+        let call = |id: usize| json!({"id": id, "tool": format!("tool_{n}"), "version": hash(n % versions), "arguments": {"x": id}, "output": {"x": n}});
         let settle = json!({"depth": 0, "calls": [call(n), call(n + 1)], "looked": {}, "classes": {}});
         took[0].push(asking.ask(operations::settle(), "t", settle).await?.1);
         let retire = json!({"depth": 0, "name": "x", "version": hash(n % versions), "reason": "measured"});
         took[1].push(asking.ask(operations::retire(), &format!("t{n}"), retire).await?.1);
-        took[2].push(asking.ask(operations::end(), &format!("t{n}"), json!({"depth": 0, "publish": true})).await?.1);
+        took[2].push(
+            asking.ask(operations::end(), &format!("t{n}"), json!({"depth": 0, "publish": true})).await?.1,
+        );
         took[3].push(asking.ask(operations::bindings(), "t", none()).await?.1);
     }
     let [settle, retire, end, bindings] = took.map(middle);
@@ -143,7 +148,8 @@ async fn repeated() -> Result<()> {
         Ok(std::fs::read_to_string(folder.path().join("tools/echo.py"))? + "\n# " + note + "\n")
     };
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
-    let mut asking = Asking::of(&store, CatalogueConfig { tool_dirs: Vec::new(), ..config(folder.path())? }).await?;
+    let mut asking =
+        Asking::of(&store, CatalogueConfig { tool_dirs: Vec::new(), ..config(folder.path())? }).await?;
     let draft = |file: String, replaces: Value| json!({"depth": 0, "name": "echo", "file": file, "coder": "model", "replaces": replaces});
     let (first, draft_ms) = asking.ask(operations::draft(), "t", draft(text("1")?, Value::Null)).await?;
     // A version keeps 80 calls with an output and 20 that failed.
@@ -161,7 +167,8 @@ async fn repeated() -> Result<()> {
         let (mut events, mut contents) = (Vec::new(), Vec::new());
         for x in 0..TRIED {
             let ok = x < 80;
-            let json = serde_json::to_vec(&serde_json::from_value::<Sample>(sample(x, ok)).ok()).unwrap_or_default();
+            let json =
+                serde_json::to_vec(&serde_json::from_value::<Sample>(sample(x, ok)).ok()).unwrap_or_default();
             let call = Call { sample: BlobHash::of(&json).to_string().into(), ok, fault: None, origin: None };
             events.push(Event::CallRecorded { version: Arc::clone(&version), call });
             contents.push(json);
@@ -171,7 +178,9 @@ async fn repeated() -> Result<()> {
     .map_err(|error| format!("{error:?}"))?;
     let mut took = Vec::new();
     for n in 0..setting("BENCH_RUNS", 5.0) as usize {
-        let (better, _) = asking.ask(operations::draft(), "t", draft(text(&format!("better {n}"))?, json!(version))).await?;
+        let (better, _) = asking
+            .ask(operations::draft(), "t", draft(text(&format!("better {n}"))?, json!(version)))
+            .await?;
         let of = json!({"depth": 0, "name": "echo", "version": better["version"], "replaces": version});
         let (replayed, ms) = asking.ask(operations::replay(), "t", of).await?;
         if replayed["passed"] != TRIED {

@@ -121,6 +121,9 @@ struct Shelf {
     past: BTreeMap<Arc<str>, Vec<Arc<str>>>,
 }
 
+/// The hashes of answers by the keys of operations.
+type Answers = BTreeMap<Arc<str>, Arc<str>>;
+
 /// The library: a fold of its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Library {
@@ -132,7 +135,7 @@ pub struct Library {
     /// Tasks that are over, and whether their run was left.
     ended: BTreeMap<Arc<str>, bool>,
     /// What operations of runs have answered, by their keys (E-40).
-    answers: BTreeMap<Arc<str>, Arc<BTreeMap<Arc<str>, Arc<str>>>>,
+    answers: BTreeMap<Arc<str>, Arc<Answers>>,
 }
 
 impl Library {

@@ -14,10 +14,9 @@ pub mod verbatim;
 use crate::error::Error;
 use crate::stores;
 use crate::ways::WayOut;
-use selvedge_engine::library::{Event, Facts, Library, Refusal, Sample, Version};
+use selvedge_engine::library::{Event, Library, Refusal, Sample, Version};
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
-use selvedge_tools::examine::Examined;
 use selvedge_tools::library::LibrarySource;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -155,16 +154,6 @@ fn appended<T>(store: &Store, last: u64, decided: Decided<T>) -> Result<Option<T
     match store.append_library(entries, contents).wait() {
         Err(StoreError::LibraryChanged { .. }) => Ok(None),
         done => Ok(done.map(|()| Some(what))?),
-    }
-}
-
-/// What the library keeps of an examined file.
-pub fn facts(found: &Examined) -> Facts {
-    Facts {
-        description: found.metadata.description.as_str().into(),
-        effects: found.metadata.effects,
-        input_schema: found.input_schema.clone(),
-        metadata: serde_json::to_value(&found.metadata).unwrap_or_default(),
     }
 }
 

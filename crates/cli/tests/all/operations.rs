@@ -137,7 +137,8 @@ impl Process {
 
     /// What became of calls, where a model says the same of each that it is asked about.
     async fn settle(&self, at: &str, calls: &[Value], class: &str) -> (Value, Value) {
-        let looked = self.ask(known::calls(), &format!("look-{at}"), json!({"depth": 0, "calls": calls})).await;
+        let looked =
+            self.ask(known::calls(), &format!("look-{at}"), json!({"depth": 0, "calls": calls})).await;
         let asked = looked["ask"].as_array().unwrap().len();
         let class = |n: usize| (n.to_string(), json!({"class": class, "reason": "as it seems"}));
         let classes: serde_json::Map<String, Value> = (0..asked).map(class).collect();

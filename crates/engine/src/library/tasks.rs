@@ -77,7 +77,12 @@ impl Library {
     }
 
     /// What the names of another task meant at a time, with what was proven of it.
-    pub(super) fn take_over(&self, task: Arc<str>, from: Arc<str>, until: i64) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn take_over(
+        &self,
+        task: Arc<str>,
+        from: Arc<str>,
+        until: i64,
+    ) -> Result<Vec<Event>, Refusal> {
         if self.knows_task(&task) {
             return refused("task-known", format!("the task {task} has tools already"));
         }

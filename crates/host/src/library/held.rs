@@ -54,7 +54,8 @@ impl Held {
         // Its last event is read once more.
         let mut entries = store.library(self.last())?;
         if let Some(last) = &self.last {
-            let same = |entry: &Entry| (entry.n, entry.at_ms, &entry.json) == (last.n, last.at_ms, &last.json);
+            let same =
+                |entry: &Entry| (entry.n, entry.at_ms, &entry.json) == (last.n, last.at_ms, &last.json);
             if entries.first().is_some_and(same) {
                 entries.remove(0);
             } else {

@@ -269,7 +269,9 @@ async fn judged(
             return Verdict::Skipped("it ran out of time, and would have to do so again".to_owned());
         }
         (Against::Better(_), Some(FaultKind::InputError)) => {
-            return Verdict::Skipped("its arguments were wrong: what a tool says of them shows nothing".to_owned());
+            return Verdict::Skipped(
+                "its arguments were wrong: what a tool says of them shows nothing".to_owned(),
+            );
         }
         _ => {}
     }
@@ -307,9 +309,11 @@ fn better(sample: &Sample, outcome: Result<Value, CallFailure>, schema: Option<&
         }
         None if is_empty(&found) => Verdict::Failed("it gives nothing".to_owned()),
         None => match schema.map(|schema| schema.violation(&found)) {
-            Some(Ok(Some(wrong))) => {
-                Verdict::Failed(format!("its output {} is not what was asked for: {}", shown(&found), wrong.message))
-            }
+            Some(Ok(Some(wrong))) => Verdict::Failed(format!(
+                "its output {} is not what was asked for: {}",
+                shown(&found),
+                wrong.message
+            )),
             _ => Verdict::Passed,
         },
     }

@@ -82,7 +82,9 @@ mod tests {
 
     #[test]
     fn a15_what_may_be_there_by_chance_is_no_evidence() {
-        for output in [json!(0), json!(true), json!("ok"), json!(12), json!({"n": 2024}), json!("not found"), json!([])] {
+        for output in
+            [json!(0), json!(true), json!("ok"), json!(12), json!({"n": 2024}), json!("not found"), json!([])]
+        {
             let file = format!("return {output} # 0 True ok 12 2024 not found");
             assert!(!found(&file, "", json!({}), output.clone()), "{output}");
         }

@@ -25,7 +25,7 @@ impl Catalogue {
         };
         let tool = PythonTool::at_version(shared, version).await.ok_or_else(lost)?.of_library(name);
         shared.granted.check(name, &tool.meta.declared())?;
-        if let Some(error) = self.unenforced().await {
+        if let Some(error) = self.lacks_isolation().await {
             return Err(error);
         }
         // What it does to the world may depend on what holds it (E-22).

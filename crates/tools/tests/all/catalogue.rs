@@ -535,7 +535,10 @@ async fn e40_operations_compute_beside_the_tasks() {
     let here = std::thread::current().id();
     let tools = Catalogue::load(world.config()).await.unwrap();
     let operations = OwnOperations::default()
-        .with_computed(&"selvedge__where".into(), Arc::new(move |_| json!(std::thread::current().id() == here)))
+        .with_computed(
+            &"selvedge__where".into(),
+            Arc::new(move |_| json!(std::thread::current().id() == here)),
+        )
         .with_computed(&"selvedge__breaks".into(), Arc::new(|_| panic!("a bug")));
     let asked = |name: &str| {
         let mut request = request(&tools, "read_file", json!({}));

@@ -297,7 +297,10 @@ impl Sheet {
             let (calls, failing) = counted(version);
             field("by", &author(&version.author));
             field("why", &why(version));
-            field("made of", &version.parents.iter().map(|parent| short(parent)).collect::<Vec<_>>().join(", "));
+            field(
+                "made of",
+                &version.parents.iter().map(|parent| short(parent)).collect::<Vec<_>>().join(", "),
+            );
             let failed = if failing > 0 { format!(", {failing} of them failed") } else { String::new() };
             field("calls", &format!("{calls} recorded{failed}"));
         }

@@ -51,7 +51,10 @@ pub(super) fn list(run: &str, store: Option<&Store>, library: &Library, ui: &Ui)
         table.row([
             (made.name.to_string(), BOLD),
             (state.to_owned(), style(Some(state))),
-            (if made.life.proven { "yes" } else { "no" }.to_owned(), if made.life.proven { GREEN } else { DIM }),
+            (
+                if made.life.proven { "yes" } else { "no" }.to_owned(),
+                if made.life.proven { GREEN } else { DIM },
+            ),
             (short(&made.version.hash).to_owned(), DIM),
             (parents.join(", "), DIM),
             (author(&made.version.author), ""),

@@ -12,10 +12,15 @@ async fn a19_a_tool_that_was_proven_becomes_public() {
     assert_eq!(drafted["tool"]["source"], "library");
     assert_eq!(process.stage(&drafted["version"]), Some("private"));
     let listed = process.ask(known::tools(), "t", json!({"depth": 0})).await;
-    assert_eq!(listed["tools"][0], json!({"name": "read_date", "description": "Reads dates", "from": "task"}));
+    assert_eq!(
+        listed["tools"][0],
+        json!({"name": "read_date", "description": "Reads dates", "from": "task"})
+    );
     assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["from"] == "configured"));
 
-    let bound = process.ask(known::bindings(), "b", json!({"depth": 0, "names": ["read_date", "read_file", "nowhere"]})).await;
+    let bound = process
+        .ask(known::bindings(), "b", json!({"depth": 0, "names": ["read_date", "read_file", "nowhere"]}))
+        .await;
     assert_eq!(bound["tools"]["read_date"], drafted["tool"]);
     assert_eq!(bound["tools"]["read_file"]["source"], "built-in");
     assert_eq!((&bound["missing"], &bound["refused"]), (&json!(["nowhere"]), &json!({})));
@@ -45,13 +50,15 @@ async fn a19_a_tool_that_was_proven_becomes_public() {
 async fn a18_each_task_has_its_own_tool() {
     let folder = Folder::new();
     let (one, two) = (Process::start(&folder, "r1").await, Process::start(&folder, "r2").await);
-    let texts = ["return {'n': 1}", "return {'n': 2}", "return {'n': 3}"].map(|body| file("it", "", &format!("    {body}")));
+    let texts = ["return {'n': 1}", "return {'n': 2}", "return {'n': 3}"]
+        .map(|body| file("it", "", &format!("    {body}")));
     let args = |text: &str, depth: u32| json!({"depth": depth, "name": "it", "file": text, "coder": "model", "request": {}});
     let draft = known::draft;
     let a = one.asks(draft(), "fork~1[a]/make~1/it/call/1/1", args(&texts[0], 1)).await.unwrap();
     let b = one.asks(draft(), "fork~1[b]/it/call/1/1", args(&texts[1], 0)).await.unwrap();
     let c = two.asks(draft(), "fork~1[a]/it/call/1/1", args(&texts[2], 0)).await.unwrap();
-    for (process, place, made) in [(&one, "fork~1[a]", &a), (&one, "fork~1[b]", &b), (&two, "fork~1[a]", &c)] {
+    for (process, place, made) in [(&one, "fork~1[a]", &a), (&one, "fork~1[b]", &b), (&two, "fork~1[a]", &c)]
+    {
         let args = json!({"depth": 0, "names": ["it"]});
         let bound = process.asks(known::bindings(), &format!("{place}/b/call/1/1"), args).await.unwrap();
         assert_eq!(bound["tools"]["it"], made["tool"], "{place}");
@@ -73,15 +80,21 @@ async fn a28_what_a_coder_gets_wrong_is_told() {
         (json!({"file": "def run(:"}), "syntax"),
         (json!({"file": "x = 1\n"}), "__TOOL_META__"),
         (json!({"file": file("other", "", "    return {}")}), "has to be \"it\""),
-        (json!({"file": net}), "--allow-network"),
-        (json!({"file": file("it", "", "    return {}").replace("import time", "import nothing_there")}), "nothing_there"),
+        (json!({"file": net}), "not allowed in this run"),
+        (
+            json!({"file": file("it", "", "    return {}").replace("import time", "import nothing_there")}),
+            "nothing_there",
+        ),
     ]
     .into_iter()
     .enumerate()
     {
         let drafted = process.draft(&format!("d{n}"), "it", "", file).await;
-        let errors = drafted["errors"].to_string();
-        assert!(drafted["ok"] == false && errors.to_lowercase().contains(&why.to_lowercase()), "{why}: {drafted}");
+        let errors = drafted["errors"][0].as_str().unwrap_or_default();
+        assert!(
+            drafted["ok"] == false && errors.to_lowercase().contains(&why.to_lowercase()),
+            "{why}: {drafted}"
+        );
         assert!(!errors.contains("selvedge-draft-"), "no place of this machine: {errors}");
     }
     assert!(process.library().is_empty());

@@ -37,7 +37,10 @@ async fn a15_what_failed_has_to_pass_and_what_worked_to_give_the_same() {
     let (process, old, settled) = failed(&folder).await;
     assert_eq!(settled["proven"], json!(["read_date"]), "the other call worked");
     let mend = &settled["mend"][0];
-    assert_eq!((&mend["name"], &mend["version"], &mend["calls"]), (&json!("read_date"), &old, &json!(["c2"])));
+    assert_eq!(
+        (&mend["name"], &mend["version"], &mend["calls"]),
+        (&json!("read_date"), &old, &json!(["c2"]))
+    );
     let brief = mend["brief"].as_str().unwrap();
     for part in ["def run(input_model)", "29.02.", "execution_failure", "invalid literal"] {
         assert!(brief.contains(part), "{part}: {brief}");
@@ -45,7 +48,11 @@ async fn a15_what_failed_has_to_pass_and_what_worked_to_give_the_same() {
     // It fails as before, it breaks what worked, it gives nothing.
     for (n, body, why) in [
         (1, "    raise ValueError('not today')", "it worked before, and now"),
-        (2, "    return {'date': '-'.join(reversed([part.zfill(2) for part in text.split('.', 2)]))} if len(text) > 6 else {}", "it gives nothing"),
+        (
+            2,
+            "    return {'date': '-'.join(reversed([part.zfill(2) for part in text.split('.', 2)]))} if len(text) > 6 else {}",
+            "it gives nothing",
+        ),
     ] {
         let (drafted, replayed, accepted) = attempt(&process, n, &old, body, json!({})).await;
         assert!(replayed["failing"].to_string().contains(why), "{replayed}");
@@ -58,7 +65,10 @@ async fn a15_what_failed_has_to_pass_and_what_worked_to_give_the_same() {
     assert_eq!((&accepted["accepted"], &accepted["tool"]), (&json!(true), &drafted["tool"]));
     let bound = process.ask(known::bindings(), "b", json!({"depth": 0, "names": ["read_date"]})).await;
     assert_eq!(bound["tools"]["read_date"]["version"], drafted["version"]);
-    assert_eq!((process.stage(&old), process.stage(&drafted["version"])), (Some("enhanced"), Some("private")));
+    assert_eq!(
+        (process.stage(&old), process.stage(&drafted["version"])),
+        (Some("enhanced"), Some("private"))
+    );
     // It is not proven before a call of the task's has succeeded.
     let ended = process.ask(known::end(), "e", json!({"depth": 0, "publish": true})).await;
     assert!(process.library().public("read_date").is_none(), "{ended}");
@@ -129,7 +139,11 @@ async fn a14_a_wrong_output_is_a_failure_and_wrong_arguments_are_told() {
     let call = process.call("c1", &drafted["tool"], json!({"text": "1.3.2024"})).await;
     let refused = process.call("c2", &drafted["tool"], json!({"text": 3})).await;
     let (looked, settled) = process.settle("1", &[call.clone(), refused], "Execution Failure").await;
-    assert_eq!((looked["ask"].as_array().unwrap().len(), &looked["misused"]), (1, &json!(["c2"])), "{looked}");
+    assert_eq!(
+        (looked["ask"].as_array().unwrap().len(), &looked["misused"]),
+        (1, &json!(["c2"])),
+        "{looked}"
+    );
     assert!(settled["mend"][0]["brief"].as_str().unwrap().contains("as it seems"), "{settled}");
     let say = settled["say"].as_str().unwrap();
     assert!(say.contains("`read_date`") && say.contains("\"properties\""), "{say}");
@@ -138,7 +152,10 @@ async fn a14_a_wrong_output_is_a_failure_and_wrong_arguments_are_told() {
     assert_eq!(replayed["passed"], 1, "{replayed}");
     assert_eq!(accepted["accepted"], true);
     let (_, settled) = process.settle("2", &[call], "Input Error").await;
-    assert!(settled["say"].as_str().unwrap().contains("as it seems") && settled["mend"] == json!([]), "{settled}");
+    assert!(
+        settled["say"].as_str().unwrap().contains("as it seems") && settled["mend"] == json!([]),
+        "{settled}"
+    );
 }
 
 /// Nothing is written or sent while calls are repeated, and what can't be repeated so is no evidence.
@@ -181,7 +198,8 @@ async fn a15_a_public_tool_is_mended_or_given_up_for_the_task() {
     let folder = Folder::new();
     let (first, old, _) = failed(&folder).await;
     first.ask(known::end(), "e", json!({"depth": 0, "publish": true})).await;
-    let public = |process: &Process| process.library().public("read_date").map(|known| known.hash.to_string());
+    let public =
+        |process: &Process| process.library().public("read_date").map(|known| known.hash.to_string());
     assert_eq!(public(&first).as_deref(), old.as_str());
     let names = json!({"depth": 0, "names": ["read_date"]});
 

@@ -10,7 +10,8 @@ async fn left(folder: &Folder, run: &str, publish: bool, status: RunStatus) -> (
     let args = json!({"depth": 0, "publish": publish});
     let node = json!({"id": "e", "name": "e", "body": {"leaves": [
         {"name": "call", "act": {"call": {"tool": known::end().name, "args": args}}}]}});
-    let graph = json!({"threads": [], "tools": {(known::end().name.to_string()): *known::end()}, "nodes": [node]});
+    let graph =
+        json!({"threads": [], "tools": {(known::end().name.to_string()): *known::end()}, "nodes": [node]});
     begin_with(&process.store, run, &Arc::new(serde_json::from_value(graph).unwrap()), None).await;
     let mut made = Vec::new();
     for name in ["proven", "unproven"] {
@@ -28,7 +29,10 @@ async fn left(folder: &Folder, run: &str, publish: bool, status: RunStatus) -> (
 /// What a command shows of the library's versions by name: their states.
 fn states(folder: &Folder) -> serde_json::Map<String, Value> {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.env("SELVEDGE_STATE_DIR", folder.at("state")).env("SELVEDGE_TRUST", "1").current_dir(folder.at("work"));
+    command
+        .env("SELVEDGE_STATE_DIR", folder.at("state"))
+        .env("SELVEDGE_TRUST", "1")
+        .current_dir(folder.at("work"));
     let done = command.args(["tools", "list", "--all", "--json"]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let listed: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -70,7 +74,8 @@ async fn a19_what_a_run_left_is_ended_by_the_next_command() {
     self::states(&folder);
     assert_eq!(failed.store.last_library_event().unwrap(), after, "once is enough");
     // Texts of what was retired stay, and their copies don't.
-    let copies = std::fs::read_dir(folder.at("state/cache/tools")).unwrap().map(|entry| entry.unwrap().path());
+    let copies =
+        std::fs::read_dir(folder.at("state/cache/tools")).unwrap().map(|entry| entry.unwrap().path());
     let copies = copies.filter(|path| path.extension().is_some_and(|kind| kind == "py")).count();
     assert_eq!(copies, 6, "of ten tools, four are retired");
 }

@@ -35,8 +35,11 @@ impl Shelf {
             library.version(version).and_then(|known| known.stage(&place)) == Some(Stage::Retired)
         };
         let own = library.names(&place).filter(|name| wanted(name));
-        shelf.own.extend(own.filter_map(|name| Some((Arc::clone(name), Arc::clone(library.head(&place, name)?)))));
-        let heads = library.names(&Place::Library).chain(library.aliases().keys()).filter(|name| wanted(name));
+        shelf
+            .own
+            .extend(own.filter_map(|name| Some((Arc::clone(name), Arc::clone(library.head(&place, name)?)))));
+        let heads =
+            library.names(&Place::Library).chain(library.aliases().keys()).filter(|name| wanted(name));
         for name in heads {
             // What could not be mended is not used any more by this task.
             if let Some(version) = library.public(name).filter(|version| !retired(&version.hash)) {
@@ -57,9 +60,7 @@ pub(super) async fn tools(task: Arc<Task>) -> Result<Value, Failure> {
     let reading = Arc::clone(&task);
     let shelf = beside(move || reading.look(|library| Shelf::of(library, &reading, |_| true))).await?;
     let catalogue = &task.bench.catalogue;
-    let entry = |name: &str, description: &str, from: &str| {
-        json!({"name": name, "description": cut(description, DESCRIPTION), "from": from})
-    };
+    let entry = |name: &str, description: &str, from: &str| json!({"name": name, "description": cut(description, DESCRIPTION), "from": from});
     let described = |version: &Arc<str>| shelf.descriptions.get(version).map_or("", |text| &**text);
     let mut listed: Vec<Value> =
         shelf.own.iter().map(|(name, version)| entry(name, described(version), "task")).collect();
@@ -92,7 +93,8 @@ pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Failure> {
     let names: BTreeSet<Arc<str>> = names.iter().filter_map(Value::as_str).map(Arc::from).collect();
     let (reading, wanted) = (Arc::clone(&task), names.clone());
     let shelf =
-        beside(move || reading.look(|library| Shelf::of(library, &reading, |name| wanted.contains(name)))).await?;
+        beside(move || reading.look(|library| Shelf::of(library, &reading, |name| wanted.contains(name))))
+            .await?;
     let (mut tools, mut missing, mut refused) = (Map::new(), Vec::new(), Map::new());
     for name in names {
         match bound(&task, &shelf, &name).await {
@@ -110,7 +112,8 @@ pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Failure> {
 async fn bound(task: &Task, shelf: &Shelf, name: &Arc<str>) -> Result<Option<Arc<ToolDef>>, String> {
     let catalogue = &task.bench.catalogue;
     let own = shelf.own.get(name);
-    let public = || shelf.public.get(name).filter(|_| !catalogue.contains(name) || catalogue.is_of_library(name));
+    let public =
+        || shelf.public.get(name).filter(|_| !catalogue.contains(name) || catalogue.is_of_library(name));
     let tool = match own.or_else(public) {
         Some(version) => Some(library_tool(task, name, version).await?),
         // One of the library's that the task has given up.

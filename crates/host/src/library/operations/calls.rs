@@ -52,7 +52,11 @@ impl Call {
             | "subprocess_execution_error"
             | "parsing_tool_error"
             | "tool_execution_error" => {
-                if is_refusal(&error.message) { Became::Refused } else { Became::Failed }
+                if is_refusal(&error.message) {
+                    Became::Refused
+                } else {
+                    Became::Failed
+                }
             }
             "input_error" => Became::Misused,
             _ => Became::Other,
@@ -69,7 +73,9 @@ impl Call {
 fn is_refusal(message: &str) -> bool {
     let status = |word: &str| {
         let digits = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        digits.len() == 3 && digits.starts_with(['4', '5']) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        digits.len() == 3
+            && digits.starts_with(['4', '5'])
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
     let words: Vec<&str> = message.split_whitespace().collect();
     let named = |at: usize, near: &[&str]| {
@@ -77,7 +83,10 @@ fn is_refusal(message: &str) -> bool {
         let around = [at.checked_sub(2), at.checked_sub(1), at.checked_add(1), at.checked_add(2)];
         around.into_iter().flatten().map(word).any(|word| near.iter().any(|near| word.contains(near)))
     };
-    words.iter().enumerate().any(|(at, word)| status(word) && named(at, &["http", "client", "server", "status"]))
+    words
+        .iter()
+        .enumerate()
+        .any(|(at, word)| status(word) && named(at, &["http", "client", "server", "status"]))
 }
 
 /// Looks at what became of calls.
@@ -100,7 +109,8 @@ fn looked(library: &Library, task: &Task, calls: &[Call]) -> Value {
             Became::Misused => misused.push(Arc::clone(&call.id)),
             Became::Output if proven => {}
             Became::Output | Became::Refused => {
-                let about = version.facts.as_ref().map(|facts| Arc::clone(&facts.description)).unwrap_or_default();
+                let about =
+                    version.facts.as_ref().map(|facts| Arc::clone(&facts.description)).unwrap_or_default();
                 let question = question(call, &about);
                 ask.push(json!({"id": call.id, "tool": call.tool, "question": question}));
             }

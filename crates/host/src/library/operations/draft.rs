@@ -1,14 +1,13 @@
 //! A coder's file becomes a version of the task's.
 
-use super::bindings::{library_tool, said};
-use super::place::{Changing, Task, environment};
+use super::bindings::library_tool;
+use super::place::{Changing, Task};
 use crate::error::Error;
-use crate::library::{self, short};
-use crate::secrets;
+use crate::library::short;
 use selvedge_engine::library::{Author, Command, Facts, Stage};
 use selvedge_engine::{Failure, ToolDef};
-use selvedge_tools::coder::{file_of, of_size};
-use selvedge_tools::examine::examine;
+use selvedge_tools::Drafted;
+use selvedge_tools::coder::file_of;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,12 +48,12 @@ pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Failure> {
     }
     let given: Given = task.given()?;
     let file = match (&given.file, &given.reply) {
-        (Some(file), _) => of_size(file).map(|()| file.clone()),
+        (Some(file), _) => Ok(file.clone()),
         (None, Some(Value::String(reply))) => file_of(reply),
         _ => Err("nothing was written: write the whole tool, one Python file".to_owned()),
     };
     let valid = match file {
-        Ok(file) => validated(&task, &given.name, &file).await?,
+        Ok(file) => validated(&task, &given.name, &file).await,
         Err(why) => Err(vec![why]),
     };
     match valid {
@@ -69,35 +68,10 @@ fn refused(errors: &[String]) -> Value {
 
 /// What a coder wrote for a tool of that name, examined as A-08 says and held against what is allowed in this run; or what is wrong
 /// with it, in words for the coder.
-async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Result<Valid, Vec<String>>, Failure> {
-    let bench = &task.bench;
-    let known = secrets::named(&bench.config);
-    if let Err(error) = secrets::refuse_tool(&known, "text", name, file) {
-        return Ok(Err(error.diagnostics.into_iter().map(|found| found.message).collect()));
-    }
-    let unwritable = |error: std::io::Error| environment(&format!("a file can't be looked at: {error}"));
-    let folder = tempfile::Builder::new().prefix("selvedge-draft-").tempdir().map_err(unwritable)?;
-    let path = folder.path().join(format!("{name}.py"));
-    std::fs::write(&path, file).map_err(unwritable)?;
-    let mut examined = match examine(bench.catalogue.config(), vec![path]).await {
-        Ok(examined) => examined,
-        Err(errors) => return Ok(Err(errors.0.iter().map(said).collect())),
-    };
-    let Some(found) = examined.pop() else {
-        return Ok(Err(vec!["this is no tool: it has no `__TOOL_META__`".to_owned()]));
-    };
-    if *found.metadata.name != **name {
-        let own = &found.metadata.name;
-        let message = format!("`name` in __TOOL_META__ is \"{own}\": it has to be \"{name}\", as was asked for");
-        return Ok(Err(vec![message]));
-    }
-    Ok(match library_tool(task, name, &found.version).await {
-        Ok(tool) => {
-            let facts = library::facts(&found);
-            Ok(Valid { version: found.version, text: found.text, facts, tool })
-        }
-        Err(why) => Err(vec![why]),
-    })
+async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Valid, Vec<String>> {
+    let Drafted { definition, facts } = task.bench.catalogue.draft(name, file).await?;
+    let tool = library_tool(task, name, &definition.version).await.map_err(|why| vec![why])?;
+    Ok(Valid { version: Arc::clone(&tool.version), text: file.as_bytes().to_vec(), facts, tool })
 }
 
 /// The version is the task's; unless it is to mend another one, it is what its name means from here on.
@@ -108,8 +82,8 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
         let why = "this is the file that failed, unchanged: find out why it failed, and mend that".to_owned();
         return Ok(refused(&[why]));
     }
-    let again = matches!(changing.stage(version), Some(Stage::Retired | Stage::Enhanced));
-    if given.replaces.is_some() && again {
+    let stage = changing.stage(version);
+    if stage == Some(Stage::Enhanced) || given.replaces.is_some() && stage == Some(Stage::Retired) {
         let why = format!(
             "this is version {} again, which was tried before and was not good enough: write another one",
             short(version)
@@ -117,8 +91,10 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
         return Ok(refused(&[why]));
     }
     if matches!(changing.stage(version), None | Some(Stage::Retired)) {
-        let parents: Vec<Arc<str>> =
-            old.filter(|old| old != version && changing.library().version(old).is_some()).into_iter().collect();
+        let parents: Vec<Arc<str>> = old
+            .filter(|old| old != version && changing.library().version(old).is_some())
+            .into_iter()
+            .collect();
         changing.sure(Command::Draft {
             place: changing.place(),
             version: Arc::clone(version),

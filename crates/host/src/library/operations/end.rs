@@ -20,12 +20,13 @@ struct Given {
 pub(super) async fn end(task: Arc<Task>) -> Result<Value, Failure> {
     let Given { publish } = task.given()?;
     let ending = Arc::clone(&task);
-    let ended = task.once(move |changing: &mut Changing<'_>| {
-        let task = Arc::clone(&ending.id);
-        changing.sure(Command::EndTask { task, publish, left: false })?;
-        Ok(json!({ "tools": made(changing.library(), &ending) }))
-    })
-    .await?;
+    let ended = task
+        .once(move |changing: &mut Changing<'_>| {
+            let task = Arc::clone(&ending.id);
+            changing.sure(Command::EndTask { task, publish, left: false })?;
+            Ok(json!({ "tools": made(changing.library(), &ending) }))
+        })
+        .await?;
     beside(move || {
         let retired = task.look(|library| left::retired(library, &task.id))?;
         left::forget(&task.bench.catalogue.config().tool_cache, &retired);
@@ -55,7 +56,9 @@ fn made(library: &Library, task: &Task) -> Vec<Value> {
 /// Whether a call of it by this task is kept.
 fn used(version: &Version, task: &Task) -> bool {
     let frame = task.frame.to_string();
-    let of = |effect: &str| frame.is_empty() || effect.strip_prefix(&frame).is_some_and(|rest| rest.starts_with('/'));
+    let of = |effect: &str| {
+        frame.is_empty() || effect.strip_prefix(&frame).is_some_and(|rest| rest.starts_with('/'))
+    };
     let calls = version.calls.iter().filter_map(|call| call.origin.as_ref());
     let mut own = calls.filter(|origin| origin.run == task.run);
     own.any(|origin| of(&origin.effect))

@@ -38,8 +38,10 @@ pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Failure> {
         match given.equal.get(index) {
             Some(equal) if equal.equal => {}
             judged => {
-                let why = judged.map_or("nobody could say that they are equal", |equal| equal.reason.as_str());
-                errors.push(format!("a call that worked gives something else now: {why}\n{}", unsure.question));
+                let why =
+                    judged.map_or("nobody could say that they are equal", |equal| equal.reason.as_str());
+                errors
+                    .push(format!("a call that worked gives something else now: {why}\n{}", unsure.question));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A task, its place in the library, and how the library is changed for it: once (E-40).
 
-use super::{Bench, beside, failed};
+use super::{Bench, beside};
 use crate::error::Error;
 use crate::library::{self, Decided, held};
 use selvedge_engine::library::{Change, Command, Library, Place, Refusal, Stage};
@@ -70,8 +70,10 @@ impl Task {
     pub(super) fn look<T>(&self, see: impl FnOnce(&Library) -> T) -> Result<T, Error> {
         let store = &self.bench.store;
         let seen = held::look(store, |library| -> Result<T, Error> {
+            let Some(command) = self.beginning(library)? else { return Ok(see(library)) };
             let mut change = Change::new(library);
-            Ok(if self.begin(&mut change)? { see(change.after()) } else { see(library) })
+            change.accept(command).map_err(|refusal| library::refused(&refusal))?;
+            Ok(see(change.after()))
         });
         seen?
     }
@@ -91,7 +93,9 @@ impl Task {
                 }
                 let mut changing =
                     Changing { change: Change::new(library), contents: Vec::new(), task: &task };
-                task.begin(&mut changing.change)?;
+                if let Some(command) = task.beginning(library)? {
+                    changing.sure(command)?;
+                }
                 let what = decide(&mut changing)?;
                 let Changing { mut change, mut contents, .. } = changing;
                 if !change.is_empty() {
@@ -108,22 +112,18 @@ impl Task {
         .await
     }
 
-    /// A place that is new begins with what the task's earlier visit has, or, in a fork, with what the source's had where the fork
-    /// leaves it; one whose run had been left goes on. Whether anything was to be done.
-    fn begin(&self, change: &mut Change) -> Result<bool, Error> {
-        let library = change.after();
+    /// What there is to be done first: a place that is new begins with what the task's earlier visit has, or, in a fork, with what the
+    /// source's had where the fork leaves it; one whose run had been left goes on.
+    fn beginning(&self, library: &Library) -> Result<Option<Command>, Error> {
         let task = || Arc::clone(&self.id);
-        let command = if library.was_left(&self.id) {
-            Command::ResumeTask { task: task() }
-        } else if library.knows_task(&self.id) {
-            return Ok(false);
-        } else if let Some((from, until)) = self.before(library)? {
-            Command::TakeOver { task: task(), from, until }
-        } else {
-            return Ok(false);
-        };
-        change.accept(command).map_err(|refusal| library::refused(&refusal))?;
-        Ok(true)
+        if library.was_left(&self.id) {
+            return Ok(Some(Command::ResumeTask { task: task() }));
+        }
+        if library.knows_task(&self.id) {
+            return Ok(None);
+        }
+        let before = self.before(library)?;
+        Ok(before.map(|(from, until)| Command::TakeOver { task: task(), from, until }))
     }
 
     /// The place that this one's begins like, and the time until which that counts.
@@ -250,9 +250,15 @@ impl Changing<'_> {
 
     /// Has a name mean a version that is the task's, in place of what it means to it: the task's own, or what is everybody's too, where
     /// that is to be mended.
-    pub(super) fn bind(&mut self, name: &Arc<str>, version: &Arc<str>, mends: bool, why: &str) -> Result<(), Error> {
+    pub(super) fn bind(
+        &mut self,
+        name: &Arc<str>,
+        version: &Arc<str>,
+        mends: bool,
+        why: &str,
+    ) -> Result<(), Error> {
         let (task, place) = (Arc::clone(&self.task.id), self.task.place());
-        if self.stage(version) == Some(Stage::Private) {
+        if matches!(self.stage(version), Some(Stage::Private | Stage::Public)) {
             return Ok(());
         }
         self.take_in(version)?;
@@ -270,9 +276,4 @@ impl Changing<'_> {
         }
         self.sure(Command::Keep { task, version: Arc::clone(version), name: Some(Arc::clone(name)) })
     }
-}
-
-/// A failure of what an operation needs that is no answer of its own.
-pub(super) fn environment(message: &str) -> Failure {
-    failed(&Error::environment("E-40", "operation", message))
 }

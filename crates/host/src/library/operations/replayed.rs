@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::library::replay::{Against, Repeating, Verdict, folder_of};
 use crate::library::verbatim::repeats;
 use crate::library::{self, sample_of};
+use selvedge_engine::Failure;
 use selvedge_engine::library::{Command, Library, Report, Sample};
 use selvedge_engine::schema::Schema;
-use selvedge_engine::Failure;
 use selvedge_store::Store;
 use selvedge_tools::library::LibrarySource;
 use selvedge_tools::mcp::Wanted;
@@ -72,21 +72,27 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Failure> {
     let reading = Arc::clone(&task);
     let of = (Arc::clone(&version), replaces);
     let known = beside(move || known(&reading, &of.0, &of.1)).await?;
-    let outputs = known.calls.iter().filter_map(|(_, sample)| sample.output.as_ref().map(|out| (sample, out)));
+    let outputs =
+        known.calls.iter().filter_map(|(_, sample)| sample.output.as_ref().map(|out| (sample, out)));
     let mut came = Replayed::default();
     if let Some(found) = repeats(&known.texts[0], &known.texts[1], outputs) {
         came.failing.push(format!(
             "the file contains what a recorded call gave, word for word ({found}): compute it from the input, for all inputs"
         ));
     } else {
-        let verdicts = verdicts(&task, &name, &version, &known).await.map_err(|error| super::failed(&error))?;
+        let verdicts =
+            verdicts(&task, &name, &version, &known).await.map_err(|error| super::failed(&error))?;
         for ((_, sample), verdict) in known.calls.iter().zip(verdicts) {
             let arguments = || value(&sample.arguments, REASONS.1 / 2);
             match verdict {
                 Verdict::Passed => came.passed += 1,
                 Verdict::Skipped(_) => came.skipped += 1,
                 Verdict::Failed(why) => {
-                    came.failing.push(format!("with the arguments {}: {}", arguments(), cut(&why, REASONS.1 / 2)));
+                    came.failing.push(format!(
+                        "with the arguments {}: {}",
+                        arguments(),
+                        cut(&why, REASONS.1 / 2)
+                    ));
                 }
                 Verdict::Unsure(_, found) => {
                     let question = question(&name, &known.description, sample, &found);
@@ -146,7 +152,9 @@ fn recorded(library: &Library, version: &str) -> Vec<selvedge_engine::library::C
 /// What an output is to be like, by the request that caused the version or one that it was made of.
 fn output_schema(library: &Library, version: &str) -> Option<Value> {
     let mut schemas = library.lineage(version).into_iter().map(|known| known.request.get("output_schema"));
-    schemas.find_map(|schema| schema.filter(|schema| schema.as_object().is_some_and(|it| !it.is_empty()))).cloned()
+    schemas
+        .find_map(|schema| schema.filter(|schema| schema.as_object().is_some_and(|it| !it.is_empty())))
+        .cloned()
 }
 
 /// Repeats the calls with this version alone.
@@ -157,7 +165,8 @@ async fn verdicts(
     known: &Known,
 ) -> Result<Vec<Verdict>, Error> {
     let base = task.bench.catalogue.config();
-    let only = Only { store: Arc::clone(&task.bench.store), offered: (Arc::clone(name), Arc::clone(version)) };
+    let only =
+        Only { store: Arc::clone(&task.bench.store), offered: (Arc::clone(name), Arc::clone(version)) };
     let config = CatalogueConfig {
         tool_dirs: Vec::new(),
         config_dirs: Vec::new(),

@@ -41,7 +41,8 @@ pub(crate) fn requests(args: &Value) -> Value {
     }
     // A tool that is asked for by another name is meant by it.
     let mut seen = BTreeSet::new();
-    let named = list("required").iter().filter_map(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
+    let named =
+        list("required").iter().filter_map(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
     let named = named.map(|name| safe.get(name).map_or(name, String::as_str).to_owned());
     let required: Vec<String> = named.filter(|name| seen.insert(name.clone())).take(NAMES).collect();
     refused.truncate(NAMES);
@@ -86,8 +87,13 @@ mod tests {
         assert_eq!(read["build"][1]["output_schema"], json!({"type": "object"}));
         assert_eq!(read["required"], json!(["Parse_CSV", "read_file"]));
         let refused: Vec<_> = read["refused"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-        assert_eq!(refused, [&json!("selvedge__end"), &json!("read_file"), &json!("7"), &json!(""), &json!("")]);
-        assert!(read["refused"].as_array().unwrap().iter().all(|one| one["why"].as_str().unwrap().len() > 10));
+        assert_eq!(
+            refused,
+            [&json!("selvedge__end"), &json!("read_file"), &json!("7"), &json!(""), &json!("")]
+        );
+        assert!(
+            read["refused"].as_array().unwrap().iter().all(|one| one["why"].as_str().unwrap().len() > 10)
+        );
     }
 
     #[test]

@@ -48,6 +48,9 @@ enum End {
     Nothing,
 }
 
+/// A call that failed, and why.
+type Failed<'c> = (&'c Call, &'c str);
+
 /// Records calls, and says which tools are to be mended.
 pub(super) async fn settle(task: Arc<Task>) -> Result<Value, Failure> {
     if let Some(answer) = task.answered().await? {
@@ -102,7 +105,7 @@ fn settled(
     printed: &BTreeMap<Arc<str>, String>,
 ) -> Result<Value, Error> {
     let (mut say, mut proven) = (Vec::new(), BTreeSet::new());
-    let mut mend: BTreeMap<(Arc<str>, Arc<str>), Vec<(&Call, &str)>> = BTreeMap::new();
+    let mut mend: BTreeMap<(Arc<str>, Arc<str>), Vec<Failed<'_>>> = BTreeMap::new();
     for (call, end) in ended {
         if changing.library().version(&call.version).is_none() {
             continue;
@@ -155,7 +158,8 @@ fn record(task: &Task, changing: &mut Changing<'_>, call: &Call, end: &End) -> R
     let folder = task.bench.catalogue.config().workspace.display().to_string();
     let effect = format!("{}/{}", task.key, call.id).into();
     let origin = Origin { run: Arc::clone(&task.run), effect, folder: Some(folder.into()) };
-    let kept = |changing: &Changing<'_>| changing.library().version(&call.version).map(|known| known.calls.len());
+    let kept =
+        |changing: &Changing<'_>| changing.library().version(&call.version).map(|known| known.calls.len());
     let before = kept(changing);
     changing.sure(recorded(&call.version, &sample, &json, Some(origin)))?;
     if kept(changing) != before {
@@ -202,7 +206,7 @@ fn brief(
     task: &Task,
     library: &Library,
     (name, version): (&Arc<str>, &Arc<str>),
-    calls: &[(&Call, &str)],
+    calls: &[Failed<'_>],
     printed: &BTreeMap<Arc<str>, String>,
 ) -> Result<String, Error> {
     let text = library::text(&task.bench.store, version)?;
@@ -221,7 +225,10 @@ fn brief(
             }
             (None, output) => {
                 let output = output.as_ref().unwrap_or(&Value::Null);
-                brief.push_str(&format!("\n   output: {}\n   why that is a failure: {why}", value(output, PART)));
+                brief.push_str(&format!(
+                    "\n   output: {}\n   why that is a failure: {why}",
+                    value(output, PART)
+                ));
             }
         }
         if let Some(printed) = printed.get(&call.id) {
