@@ -5,8 +5,9 @@ use crate::measure::{complain, emit, folder, middle, setting};
 use crate::runs::runtime;
 use crate::tools::{config, missing, write};
 use selvedge_dialects::agent::operations;
-use selvedge_engine::library::{Author, Call, Event, Facts, Origin, Place, Sample};
-use selvedge_engine::{EffectId, ToolDef, ToolRequest};
+use selvedge_engine::library::{Author, Call, Event, Facts, Origin, Place as Shelf, Sample};
+use selvedge_engine::place::{EffectPlace, FramePath, FrameStep, Instance, Place};
+use selvedge_engine::{ToolDef, ToolRequest};
 use selvedge_host::library::operations::Bench;
 use selvedge_host::{Config, Environment, compose};
 use selvedge_runtime::{CallContext, Operations};
@@ -46,7 +47,10 @@ impl Asking {
     /// Asks for an operation that nobody asked for before, for a task of its own or for one: the answer, and milliseconds.
     async fn ask(&mut self, tool: Arc<ToolDef>, task: &str, args: Value) -> Result<(Value, f64)> {
         self.asked += 1;
-        let effect = EffectId(format!("{task}~1/n{}/call/1/1", self.asked).into());
+        let step = FrameStep { node: task.into(), visit: 1, instance: Instance::Sub };
+        let (frame, node) = (FramePath::default().with(&step), format!("n{}", self.asked));
+        let place = Place { frames: frame.frames(), node: node.into(), visit: 1 };
+        let effect = EffectPlace { place, leaf: "call".into(), slot: None, leaf_visit: 1, attempt: 1 }.id();
         let request = ToolRequest { effect, node: "n".into(), tool, args, timeout_s: None };
         let start = Instant::now();
         let done = self.operations.call(request, CallContext::of("run")).await;
@@ -61,7 +65,7 @@ fn hash(n: usize) -> Arc<str> {
 
 /// A public version, and calls of it.
 fn version(n: usize) -> Vec<Event> {
-    let (place, version) = (Place::Library, hash(n));
+    let (place, version) = (Shelf::Library, hash(n));
     let name: Arc<str> = format!("tool_{n}").into();
     let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
     let facts = Facts {
@@ -153,16 +157,13 @@ async fn repeated() -> Result<()> {
     let draft = |file: String, replaces: Value| json!({"depth": 0, "name": "echo", "file": file, "coder": "model", "replaces": replaces});
     let (first, draft_ms) = asking.ask(operations::draft(), "t", draft(text("1")?, Value::Null)).await?;
     // A version keeps 80 calls with an output and 20 that failed.
-    let sample = |x: usize, ok: bool| {
-        let fault = (!ok).then(|| json!({"kind": "execution_failure"}));
-        let mut sample = json!({"arguments": {"x": x}});
-        match fault {
-            Some(fault) => sample["fault"] = fault,
-            None => sample["output"] = json!({"x": x}),
-        }
-        sample
+    let sample = |x: usize, ok: bool| match ok {
+        true => json!({"arguments": {"x": x}, "output": {"x": x}}),
+        false => json!({"arguments": {"x": x}, "fault": {"kind": "execution_failure"}}),
     };
-    let version: Arc<str> = first["version"].as_str().unwrap_or_default().into();
+    let text_of =
+        |answer: &Value| answer.get("version").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let version: Arc<str> = text_of(&first).into();
     selvedge_host::library::change(&store, |_| {
         let (mut events, mut contents) = (Vec::new(), Vec::new());
         for x in 0..TRIED {
@@ -181,9 +182,9 @@ async fn repeated() -> Result<()> {
         let (better, _) = asking
             .ask(operations::draft(), "t", draft(text(&format!("better {n}"))?, json!(version)))
             .await?;
-        let of = json!({"depth": 0, "name": "echo", "version": better["version"], "replaces": version});
+        let of = json!({"depth": 0, "name": "echo", "version": text_of(&better), "replaces": version});
         let (replayed, ms) = asking.ask(operations::replay(), "t", of).await?;
-        if replayed["passed"] != TRIED {
+        if replayed.get("passed") != Some(&json!(TRIED)) {
             return Err(format!("not all calls pass: {replayed}").into());
         }
         took.push(ms);

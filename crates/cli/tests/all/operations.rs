@@ -121,7 +121,7 @@ impl Process {
     async fn call(&self, id: &str, tool: &Value, arguments: Value) -> Value {
         let tool: Arc<ToolDef> = Arc::new(serde_json::from_value(tool.clone()).unwrap());
         let (name, version) = (Arc::clone(&tool.name), Arc::clone(&tool.version));
-        let effect = EffectId(format!("agent~1/work/tools.0/{id}/1").into());
+        let effect = EffectId("agent~1/work/tools.0/1/1".into());
         let request =
             ToolRequest { effect, node: "n".into(), tool, args: arguments.clone(), timeout_s: None };
         let mut call = json!({"id": id, "tool": name, "version": version, "arguments": arguments});

@@ -1,9 +1,12 @@
 //! Repeating recorded calls: in the sandbox, with the network off, and writes in a copy of the folder. What can't
 //! be repeated so is no evidence.
 
+mod copied;
+
 use super::is_empty;
 use crate::error::Error;
 use crate::ways::WayOut;
+use copied::copied;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use selvedge_engine::library::{Call, Sample};
@@ -14,20 +17,12 @@ use selvedge_runtime::{CallContext, Tools};
 use selvedge_tools::python::Metadata;
 use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Calls that are repeated at the same time.
 const AT_A_TIME: usize = 4;
-/// The most that is copied for a tool that writes.
-const COPY_BYTES: u64 = 32 << 20;
-/// Files and folders that are copied at most.
-const COPY_FILES: usize = 5_000;
-
-/// What is not copied: repositories are large, and no tool sees a state folder.
-const LEFT_OUT: [&str; 2] = [".git", ".selvedge"];
-
 /// What a repeated call came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -201,59 +196,6 @@ async fn writing(
     Ok(verdicts)
 }
 
-/// Makes a folder the same as another one; false if that is too large. Links are left out: what they lead to may be
-/// anywhere. What is in both stays in its place, as sandboxes that are warm already see it there.
-fn copied(from: &Path, to: &Path, hidden: &[PathBuf]) -> std::io::Result<bool> {
-    std::fs::create_dir_all(to)?;
-    let (mut bytes, mut files) = (0, 0);
-    let mut todo = vec![(from.to_owned(), to.to_owned())];
-    while let Some((from, to)) = todo.pop() {
-        let mut names = BTreeSet::new();
-        for entry in std::fs::read_dir(&from)? {
-            let entry = entry?;
-            let (path, about) = (entry.path(), entry.metadata()?);
-            let plain = about.is_dir() || about.is_file();
-            if hidden.contains(&path) || LEFT_OUT.iter().any(|name| entry.file_name() == *name) || !plain {
-                continue;
-            }
-            files += 1;
-            bytes += if about.is_file() { about.len() } else { 0 };
-            if files > COPY_FILES || bytes > COPY_BYTES {
-                return Ok(false);
-            }
-            let target = to.join(entry.file_name());
-            if std::fs::symlink_metadata(&target).is_ok_and(|there| there.file_type() != about.file_type()) {
-                remove(&target)?;
-            }
-            if about.is_file() && std::fs::copy(&path, &target).is_err() {
-                // A call may have left it so that it can't be written.
-                remove(&target)?;
-                std::fs::copy(&path, &target)?;
-            }
-            if about.is_dir() {
-                std::fs::create_dir_all(&target)?;
-                todo.push((path, target));
-            }
-            names.insert(entry.file_name());
-        }
-        for entry in std::fs::read_dir(&to)? {
-            let entry = entry?;
-            if !names.contains(&entry.file_name()) {
-                remove(&entry.path())?;
-            }
-        }
-    }
-    Ok(true)
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    let removed = match std::fs::symlink_metadata(path) {
-        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
-        _ => std::fs::remove_file(path),
-    };
-    removed.or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-}
-
 /// Makes one call and compares what it comes to.
 async fn judged(
     catalogue: &Catalogue,
@@ -389,27 +331,5 @@ mod tests {
         assert!(same(json!("1"), json!(1)).is_some());
         assert!(same(json!([1]), json!([1, 2])).is_some());
         assert!(same(json!(true), json!(1)).is_some());
-    }
-
-    #[test]
-    fn a_copy_has_everything_but_links_and_what_is_hidden() {
-        let from = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(from.path().join("a/b")).unwrap();
-        std::fs::write(from.path().join("a/b/c.txt"), "text").unwrap();
-        std::fs::create_dir(from.path().join("state")).unwrap();
-        std::os::unix::fs::symlink("/etc", from.path().join("etc")).unwrap();
-        let to = tempfile::tempdir().unwrap();
-        let copy = to.path().join("copy");
-        assert!(copied(from.path(), &copy, &[from.path().join("state")]).unwrap());
-        assert_eq!(std::fs::read_to_string(copy.join("a/b/c.txt")).unwrap(), "text");
-        assert!(!copy.join("etc").exists() && !copy.join("state").exists());
-        for (file, text) in [("more", "x"), ("a/b/c.txt", "other"), ("a/b/d.txt", "x")] {
-            std::fs::write(copy.join(file), text).unwrap();
-        }
-        assert!(copied(from.path(), &copy, &[]).unwrap());
-        assert!(
-            !copy.join("more").exists() && !copy.join("a/b/d.txt").exists() && copy.join("state").exists()
-        );
-        assert_eq!(std::fs::read_to_string(copy.join("a/b/c.txt")).unwrap(), "text", "it is as it was");
     }
 }
