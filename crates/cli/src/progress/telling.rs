@@ -85,6 +85,12 @@ impl Telling<'_> {
         may
     }
 
+    /// Whether nobody is told of a node that does what it should: it has no name.
+    fn is_nameless(&self, row: usize) -> bool {
+        let def = self.timeline.nodes().get(row).and_then(|node| self.timeline.def(node));
+        self.lines.ui.verbose == 0 && def.is_some_and(|def| def.name.is_empty())
+    }
+
     /// How far the iterations or paths of a node have come.
     fn count(&self, opener: usize) {
         let Some(node) = self.timeline.nodes().get(opener) else { return };
@@ -96,7 +102,7 @@ impl Telling<'_> {
     }
 
     fn started(&mut self, node: &str) {
-        let Some(row) = self.timeline.named(node) else { return };
+        let Some(row) = self.timeline.named(node).filter(|row| !self.is_nameless(*row)) else { return };
         if self.in_crowd(row, |_, _| false) && (self.lines.ui.verbose > 0 || !self.lines.live) {
             self.line(("36", "start"), &self.title(row));
         }
@@ -107,6 +113,9 @@ impl Telling<'_> {
         let Some(visit) = self.timeline.nodes().get(row).and_then(NodeTimeline::current) else { return };
         let took = self.took(visit);
         let failed = visit.fault.is_some();
+        if !failed && self.is_nameless(row) {
+            return;
+        }
         let may = self.in_crowd(row, |crowd, now| match failed {
             true => crowd.may_say(now),
             false => crowd.is_slow(took.unwrap_or(0)),
@@ -287,7 +296,7 @@ impl Telling<'_> {
 /// A node's id and, where it says more, its name.
 pub(super) fn title(timeline: &Timeline, row: usize) -> String {
     let def = timeline.nodes().get(row).and_then(|node| timeline.def(node));
-    match def.filter(|def| def.name != def.id) {
+    match def.filter(|def| def.name != def.id && !def.name.is_empty()) {
         Some(def) => format!("{} {}", short(timeline, row), def.name),
         None => short(timeline, row),
     }

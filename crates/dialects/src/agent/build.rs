@@ -28,6 +28,24 @@ pub(super) enum On {
 /// Where a way leads that ends the flow.
 pub(super) const END: &str = "end";
 
+/// The nodes that people are told of, and what they do. The others have no name: progress says nothing of them, unless they fail.
+const TOLD: [(&str, &str); 14] = [
+    ("rounds", "of the work"),
+    ("manager", "decides which tools are needed"),
+    ("build", "builds tools"),
+    ("write", "has a coder write"),
+    ("draft", "checks the file"),
+    ("executor", "works on the task"),
+    ("class", "tells what became of a call"),
+    ("mend", "mends tools"),
+    ("replay", "repeats recorded calls"),
+    ("equivalence", "compares two outputs"),
+    ("judge", "tells whether that will do"),
+    ("failure_report", "tells what failed"),
+    ("compact", "sums up"),
+    ("integrate", "gives the answer"),
+];
+
 /// A node with these leaves, on a thread of the flow.
 pub(super) fn step(
     id: &str,
@@ -35,23 +53,16 @@ pub(super) fn step(
     drafts: Vec<Draft>,
     ways: Vec<(On, &'static str)>,
 ) -> Step {
-    let passes = !drafts.iter().any(|(_, act, _)| says(act));
     let body =
         Flow { thread: thread.map(ThreadIx::new), leaves: leaves::table(drafts, OUT), ..Flow::default() };
     let node = Node {
         id: id.into(),
-        name: id.into(),
+        name: TOLD.iter().find(|(told, _)| *told == id).map_or("", |(_, name)| name).into(),
         body,
         on_missing: OnMissing::Fault,
-        passes,
         ..Node::default()
     };
     Step { node, ways }
-}
-
-/// Whether something comes of a leaf that is a node's result.
-fn says(act: &Act) -> bool {
-    matches!(act, Act::Infer(_) | Act::Call(_) | Act::Give(_) | Act::Fork(_) | Act::Loop(_))
 }
 
 impl Step {
@@ -83,7 +94,7 @@ pub(super) fn flow(threads: &[&str], steps: Vec<Step>) -> Option<Graph> {
         }
         graph.nodes.push(node);
     }
-    let end = Node { id: END.into(), name: END.into(), passes: true, ..Node::default() };
+    let end = Node { id: END.into(), ..Node::default() };
     graph.nodes.push(end);
     Some(graph)
 }

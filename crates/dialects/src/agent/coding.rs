@@ -154,7 +154,7 @@ impl Lowering<'_> {
     ) -> Option<Graph> {
         let text = self.settings.prompt(prompt);
         let (thread, write, file) = match self.coder {
-            Coder::Model => (Some(0), ask(text, "coder", None)?.to_vec(), ("reply", "{{write.text}}")),
+            Coder::Model => (Some(0), ask(text, "coder", None)?.to_vec(), ("reply", "{{write.output}}")),
             Coder::Codex => {
                 let args = json!({"name": name, "prompt": text});
                 (None, vec![call(&op::codex(), args)?], ("file", "{{write.output.file}}"))
@@ -181,7 +181,7 @@ impl Lowering<'_> {
     fn equivalence(&self, graphs: &mut Graphs) -> Option<GraphIx> {
         let mut leaves = vec![set("question", json!("{{pair.question}}"))?];
         leaves.extend(ask(self.settings.prompt(EQUIVALENCE), "judge", Some(schemas::equivalence()))?);
-        let graph = flow(&[JUDGING], vec![step("judge", Some(0), leaves, vec![])])?;
+        let graph = flow(&[JUDGING], vec![step("equivalence", Some(0), leaves, vec![])])?;
         Some(graphs.push(Arc::new(graph)))
     }
 }
