@@ -121,8 +121,8 @@ struct Shelf {
     past: BTreeMap<Arc<str>, Vec<Arc<str>>>,
 }
 
-/// The hashes of answers by the keys of operations.
-type Answers = BTreeMap<Arc<str>, Arc<str>>;
+/// What is known of one run by its effects.
+type Texts = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The library: a fold of its events.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,12 +130,12 @@ pub struct Library {
     versions: BTreeMap<Arc<str>, Arc<Version>>,
     shelves: BTreeMap<Place, Shelf>,
     names: Names,
-    /// Which calls of which runs are kept.
-    seen: BTreeMap<Arc<str>, Arc<BTreeSet<Arc<str>>>>,
+    /// Which calls of which runs are kept, by their effects, with the versions that they called.
+    seen: BTreeMap<Arc<str>, Arc<Texts>>,
     /// Tasks that are over, and whether their run was left.
     ended: BTreeMap<Arc<str>, bool>,
     /// What operations of runs have answered, by their keys (E-40).
-    answers: BTreeMap<Arc<str>, Arc<Answers>>,
+    answers: BTreeMap<Arc<str>, Arc<Texts>>,
 }
 
 impl Library {
@@ -236,7 +236,12 @@ impl Library {
 
     /// Whether a call of a run is kept already.
     pub fn has_call(&self, run: &str, effect: &str) -> bool {
-        self.seen.get(run).is_some_and(|seen| seen.contains(effect))
+        self.seen.get(run).is_some_and(|seen| seen.contains_key(effect))
+    }
+
+    /// The calls of a run that are kept: their effects, and the versions that they called.
+    pub fn calls_of(&self, run: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.seen.get(run).into_iter().flat_map(|seen| seen.iter())
     }
 
     /// The SHA-256 of what an operation of a run has answered that changed the library (E-40).

@@ -47,7 +47,7 @@ impl Lowering<'_> {
                     vec![call(&op::calls(), json!({"depth": depth, "calls": "{{calls}}"}))?],
                     vec![
                         when(
-                            "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) == 0",
+                            "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) + size(look.output.keep) == 0",
                             "size",
                         ),
                         done("classes"),

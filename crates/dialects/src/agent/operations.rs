@@ -50,7 +50,8 @@ operation! {
 }
 operation! {
     /// Which calls say something about a tool that is not proven: `{depth, calls: [{"id", "tool", "version", "arguments",
-    /// "output" | "error": {"type", "message"}}]}`, outputs whole and not as they are cut for a thread, gives `{"ask": [{"id", "tool", "question"}], "failed": [id], "misused": [id]}`: those
+    /// "output" | "error": {"type", "message"}}]}`, outputs whole and not as they are cut for a thread, gives, besides the ids in `keep` of
+    /// calls that are only to be recorded, `{"ask": [{"id", "tool", "question"}], "failed": [id], "misused": [id]}`: those
     /// whose class a model is asked for, and those of which it is clear.
     calls, Read, "Looks at what became of calls.", json!({"calls": {"type": "array"}})
 }

@@ -95,7 +95,7 @@ impl Library {
     fn called(&mut self, version: &str, call: &Call) {
         if let Some(origin) = &call.origin {
             let seen = self.seen.entry(Arc::clone(&origin.run)).or_default();
-            Arc::make_mut(seen).insert(Arc::clone(&origin.effect));
+            Arc::make_mut(seen).insert(Arc::clone(&origin.effect), version.into());
         }
         self.change(version, |known| known.calls.push(call.clone()));
     }

@@ -33,7 +33,7 @@ async fn a19_a_tool_that_was_proven_becomes_public() {
     // What is proven is not asked about again.
     let call = process.call("c2", &drafted["tool"], json!({"text": "2.3.2024"})).await;
     let (looked, settled) = process.settle("2", &[call], "Success").await;
-    assert_eq!(looked, json!({"ask": [], "failed": [], "misused": []}));
+    assert_eq!(looked, json!({"ask": [], "failed": [], "misused": [], "keep": ["c2"]}));
     assert_eq!(settled["proven"], json!([]));
 
     let ended = process.ask(known::end(), "e", json!({"depth": 0, "publish": true})).await;

@@ -7,6 +7,7 @@ use super::texts::{cut, value};
 use crate::library::is_empty;
 use selvedge_engine::Failure;
 use selvedge_engine::library::{Library, Place, Stage};
+use selvedge_store::BlobHash;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -91,13 +92,18 @@ fn is_refusal(message: &str) -> bool {
 
 /// Looks at what became of calls.
 pub(super) async fn calls(task: Arc<Task>) -> Result<Value, Failure> {
-    let Given { calls } = task.given()?;
+    let Given { mut calls } = task.given()?;
+    // Only files have their content's hash for a version: of others the library knows nothing, and is not asked.
+    calls.retain(|call| call.version.parse::<BlobHash>().is_ok());
+    if calls.is_empty() {
+        return Ok(looked(&Library::default(), &task, &[]));
+    }
     let looking = Arc::clone(&task);
     beside(move || looking.look(|library| looked(library, &looking, &calls))).await
 }
 
 fn looked(library: &Library, task: &Task, calls: &[Call]) -> Value {
-    let (mut ask, mut failed, mut misused) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ask, mut failed, mut misused, mut keep) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for call in calls {
         // Others' tools are not the library's to mend.
         let Some(version) = library.version(&call.version) else { continue };
@@ -107,7 +113,7 @@ fn looked(library: &Library, task: &Task, calls: &[Call]) -> Value {
         match call.became() {
             Became::Failed => failed.push(Arc::clone(&call.id)),
             Became::Misused => misused.push(Arc::clone(&call.id)),
-            Became::Output if proven => {}
+            Became::Output if proven => keep.push(Arc::clone(&call.id)),
             Became::Output | Became::Refused => {
                 let about =
                     version.facts.as_ref().map(|facts| Arc::clone(&facts.description)).unwrap_or_default();
@@ -117,7 +123,7 @@ fn looked(library: &Library, task: &Task, calls: &[Call]) -> Value {
             Became::Other => {}
         }
     }
-    json!({"ask": ask, "failed": failed, "misused": misused})
+    json!({"ask": ask, "failed": failed, "misused": misused, "keep": keep})
 }
 
 /// What a model is told of a call whose class it says.

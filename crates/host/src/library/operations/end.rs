@@ -7,6 +7,7 @@ use selvedge_engine::Failure;
 use selvedge_engine::library::{Command, Library, Place, Stage, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What it is given.
@@ -27,43 +28,40 @@ pub(super) async fn end(task: Arc<Task>) -> Result<Value, Failure> {
             Ok(json!({ "tools": made(changing.library(), &ending) }))
         })
         .await?;
-    beside(move || {
-        let retired = task.look(|library| left::retired(library, &task.id))?;
-        left::forget(&task.bench.catalogue.config().tool_cache, &retired);
-        Ok(())
-    })
-    .await?;
+    let listed = ended.get("tools").and_then(Value::as_array);
+    if listed.into_iter().flatten().any(|tool| tool.get("state") == Some(&json!(Stage::Retired.name()))) {
+        beside(move || {
+            let retired = task.look(|library| left::retired(library, &task.id))?;
+            left::forget(&task.bench.catalogue.config().tool_cache, &retired);
+            Ok(())
+        })
+        .await?;
+    }
     Ok(ended)
 }
 
-/// What a task made, and what it used of what was there.
+/// What a task made, and what it used of what was there, by name.
 fn made(library: &Library, task: &Task) -> Vec<Value> {
     let place = task.place();
-    let mut tools = Vec::new();
-    for version in library.versions() {
-        if let Some(life) = version.lives.get(&place) {
+    let mut tools: BTreeMap<(Arc<str>, Arc<str>), Value> = BTreeMap::new();
+    let mut add = |version: &Version, stage: Stage, how: &str| {
+        let entry = json!({"name": version.name, "version": version.hash, "state": stage.name(), "how": how});
+        tools.entry((Arc::clone(&version.name), Arc::clone(&version.hash))).or_insert(entry);
+    };
+    if library.knows_task(&task.id) {
+        for version in library.versions() {
+            let Some(life) = version.lives.get(&place) else { continue };
             let enhanced = version.parents.iter().any(|parent| library.version(parent).is_some());
-            let how = if enhanced { "enhanced" } else { "built" };
-            tools.push(entry(version, life.stage, how));
-        } else if used(version, task) {
-            tools.push(entry(version, version.stage(&Place::Library).unwrap_or(Stage::Public), "used"));
+            add(version, life.stage, if enhanced { "enhanced" } else { "built" });
         }
     }
-    tools.sort_by_key(|tool| (tool["name"].to_string(), tool["version"].to_string()));
-    tools
-}
-
-/// Whether a call of it by this task is kept.
-fn used(version: &Version, task: &Task) -> bool {
     let frame = task.frame.to_string();
-    let of = |effect: &str| {
-        frame.is_empty() || effect.strip_prefix(&frame).is_some_and(|rest| rest.starts_with('/'))
-    };
-    let calls = version.calls.iter().filter_map(|call| call.origin.as_ref());
-    let mut own = calls.filter(|origin| origin.run == task.run);
-    own.any(|origin| of(&origin.effect))
-}
-
-fn entry(version: &Version, stage: Stage, how: &str) -> Value {
-    json!({"name": version.name, "version": version.hash, "state": stage.name(), "how": how})
+    for (effect, version) in library.calls_of(&task.run) {
+        let rest = effect.strip_prefix(&frame);
+        let own = frame.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'));
+        if let Some(version) = library.version(version).filter(|_| own) {
+            add(version, version.stage(&Place::Library).unwrap_or(Stage::Public), "used");
+        }
+    }
+    tools.into_values().collect()
 }

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A call of a tool, and what became of it.
@@ -58,33 +57,17 @@ pub(super) struct Asked {
     pub(super) id: Arc<str>,
 }
 
-/// A model's word, by the index of its question.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Verdicts<T>(#[serde(bound(deserialize = "T: Deserialize<'de>"))] Answers<T>);
+/// What models said, by the index of the question: an object, or a list. What one of them could not say, or said in another shape, is
+/// nothing, whatever the others said.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Verdicts(Value);
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Answers<T> {
-    List(Vec<Option<T>>),
-    Map(BTreeMap<String, T>),
-    // A question that nobody could answer leaves something else.
-    None(#[allow(dead_code, reason = "nothing of it means anything")] Value),
-}
-
-impl<T> Default for Verdicts<T> {
-    fn default() -> Self {
-        Self(Answers::Map(BTreeMap::new()))
-    }
-}
-
-impl<T> Verdicts<T> {
+impl Verdicts {
     /// What was said of the question of this index.
-    pub(super) fn get(&self, index: usize) -> Option<&T> {
-        match &self.0 {
-            Answers::List(list) => list.get(index)?.as_ref(),
-            Answers::Map(map) => map.get(&index.to_string()),
-            Answers::None(_) => None,
-        }
+    pub(super) fn get<T: serde::de::DeserializeOwned>(&self, index: usize) -> Option<T> {
+        let said = self.0.get(index).or_else(|| self.0.get(index.to_string()))?;
+        serde_json::from_value(said.clone()).ok()
     }
 }
 

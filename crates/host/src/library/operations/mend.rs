@@ -24,7 +24,7 @@ struct Given {
     #[serde(default)]
     replayed: Replayed,
     #[serde(default)]
-    equal: Verdicts<Equal>,
+    equal: Verdicts,
 }
 
 /// Takes a better version in, if it is one.
@@ -35,11 +35,11 @@ pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Failure> {
     let given: Given = task.given()?;
     let mut errors = given.replayed.failing.clone();
     for (index, unsure) in given.replayed.unsure.iter().enumerate() {
-        match given.equal.get(index) {
+        match given.equal.get::<Equal>(index) {
             Some(equal) if equal.equal => {}
             judged => {
-                let why =
-                    judged.map_or("nobody could say that they are equal", |equal| equal.reason.as_str());
+                let nobody = || "nobody could say that they are equal".to_owned();
+                let why = judged.map_or_else(nobody, |equal| equal.reason);
                 errors
                     .push(format!("a call that worked gives something else now: {why}\n{}", unsure.question));
             }

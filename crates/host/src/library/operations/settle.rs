@@ -32,7 +32,7 @@ struct Given {
     #[serde(default)]
     looked: Looked,
     #[serde(default)]
-    classes: Verdicts<Class>,
+    classes: Verdicts,
 }
 
 /// What a call came to in the end.
@@ -77,7 +77,7 @@ pub(super) async fn settle(task: Arc<Task>) -> Result<Value, Failure> {
 }
 
 /// The end of a call: what is clear, else what a model said.
-fn ended(call: &Call, looked: &Looked, classes: &Verdicts<Class>) -> End {
+fn ended(call: &Call, looked: &Looked, classes: &Verdicts) -> End {
     let said = call.error.as_ref().map(|error| error.message.clone());
     if looked.failed.contains(&call.id) {
         let empty = || "it gave nothing".to_owned();
@@ -87,11 +87,11 @@ fn ended(call: &Call, looked: &Looked, classes: &Verdicts<Class>) -> End {
         return End::Misuse(said.unwrap_or_default());
     }
     let asked = looked.ask.iter().position(|asked| asked.id == call.id);
-    match asked.and_then(|index| classes.get(index)) {
+    match asked.and_then(|index| classes.get::<Class>(index)) {
         // A request that a site has refused proves nothing.
         Some(class) if class.class == "Success" && call.error.is_none() => End::Success,
-        Some(class) if class.class == "Input Error" => End::Misuse(class.reason.clone()),
-        Some(class) if class.class == "Execution Failure" => End::Failure(class.reason.clone()),
+        Some(class) if class.class == "Input Error" => End::Misuse(class.reason),
+        Some(class) if class.class == "Execution Failure" => End::Failure(class.reason),
         // What is proven already is not asked about, and what it gave is worth to be kept.
         None if asked.is_none() && call.became() == Became::Output => End::Success,
         _ => End::Nothing,
