@@ -8,6 +8,7 @@ use crate::ui::Ui;
 use crate::ways::Way;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;
+use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, Saved, State, StepResult, View, Warning};
 use selvedge_host::text::{harmless, one_line};
 use selvedge_host::tools::tool_changed;
@@ -143,12 +144,27 @@ impl Report<'_> {
             "warnings": self.warnings(),
             "usage": selvedge_runtime::usage(self.state),
         });
+        if let (Some(tools), Some(fields)) = (self.tools_of_agent(), object.as_object_mut()) {
+            fields.insert("tools".to_owned(), tools);
+        }
         // Of a run that began anew: what it did not have to ask for again (E-29).
         let saved = self.state.saved();
         if let Some(fields) = object.as_object_mut().filter(|_| saved != Saved::default()) {
             fields.insert("saved".to_owned(), afresh::saved_json(&saved));
         }
         object
+    }
+
+    /// What became of the tools of an agent's task: the answer of the operation that ended it.
+    fn tools_of_agent(&self) -> Option<Value> {
+        let end = selvedge_dialects::agent::operations::end();
+        let calls = |node: &&Node| {
+            let mut acts = node.body.leaves.values().map(|leaf| &leaf.act);
+            acts.any(|act| matches!(act, Act::Call(call) if call.tool == end.name))
+        };
+        let node = self.state.graph().nodes.values().find(calls)?;
+        let ended = self.state.view().results().find(|result| *result.name == *node.id)?;
+        ended.output.get("tools").cloned()
     }
 
     fn result(&self, result: &StepResult<'_>) -> Value {

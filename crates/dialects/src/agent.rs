@@ -21,8 +21,9 @@ use crate::leaves::budget_of;
 use crate::steps::Capabilities;
 use crate::{Diagnostics, Finding, Source, ToolSource};
 use lower::Lowering;
+use selvedge_engine::graph::{Between, OnEmpty};
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, Table};
+use selvedge_engine::{Graph, GraphIx, Table};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ const JUDGING: &str = "question";
 
 /// Rounds, steps in each, and after how many of these tools are looked at, where a document says nothing.
 const MAX_TASK_EXECUTIONS: u32 = 5;
-const MAX_STEPS: u32 = 10;
-const TOOL_ENHANCE_INTERVAL: u32 = 2;
+pub(crate) const MAX_STEPS: u32 = 10;
+const TOOL_ENHANCE_INTERVAL: u16 = 2;
 
 /// Reads an agent; `None` if it is no object.
 pub fn read(root: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Option<AgentDoc> {
@@ -51,16 +52,42 @@ pub fn models(agent: &AgentDoc) -> Vec<Arc<str>> {
     ["basic", "tool_analyze", "judge", "summarize"].into_iter().chain(coder).map(Arc::from).collect()
 }
 
-/// Checks an agent and lowers it; `None` if anything is an error.
-pub fn compile(
+/// What an empty reply of an executor means.
+pub(crate) const ON_EMPTY: OnEmpty = OnEmpty::RollBack(ROLL_BACKS);
+/// Empty replies that take a round back.
+const ROLL_BACKS: u32 = 10;
+
+/// The roles that look at an executor's tools between its rounds.
+pub(crate) fn roles_between() -> impl Iterator<Item = Arc<str>> {
+    ["tool_analyze", "judge", "summarize", "coder"].into_iter().map(Arc::from)
+}
+
+/// What works on a thread between the rounds of an executor that is a node of its own, whose task is this template.
+pub(crate) fn between(
+    settings: &Settings,
+    graphs: &mut Table<GraphIx, Arc<Graph>>,
+    (thread, query): (&str, &str),
+) -> Option<Between> {
+    let lowering = Lowering {
+        settings,
+        coder: settings.coder,
+        max_task_executions: MAX_TASK_EXECUTIONS,
+        max_steps: MAX_STEPS,
+        interval: TOOL_ENHANCE_INTERVAL,
+    };
+    lowering.between(graphs, thread, 1, Some(query))
+}
+
+/// An agent as the inner graph of another document: its graphs go to those of that one.
+pub(crate) fn within(
     agent: &AgentDoc,
     source: &Source,
     tools: &dyn ToolSource,
-    initial: &Map<String, Value>,
-    capabilities: &Capabilities,
+    seen: &Map<String, Value>,
+    (capabilities, graphs): (&Capabilities, &mut Table<GraphIx, Arc<Graph>>),
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
-    check::check(agent, source, tools, initial, diagnostics);
+    check::check(agent, source, tools, seen, diagnostics);
     if diagnostics.has_errors() {
         return None;
     }
@@ -70,16 +97,29 @@ pub fn compile(
         coder: agent.coder.unwrap_or(settings.coder),
         max_task_executions: agent.max_task_executions.unwrap_or(MAX_TASK_EXECUTIONS),
         max_steps: agent.max_steps.unwrap_or(MAX_STEPS),
-        interval: u16::try_from(agent.tool_enhance_interval.unwrap_or(TOOL_ENHANCE_INTERVAL))
-            .unwrap_or(u16::MAX),
+        interval: agent
+            .tool_enhance_interval
+            .map_or(TOOL_ENHANCE_INTERVAL, |every| u16::try_from(every).unwrap_or(u16::MAX)),
     };
-    let mut graphs = Table::new();
-    let mut graph = lowering.agent(agent, budget_of(&agent.head.budget), &mut graphs)?;
-    graph.graphs = graphs;
+    let mut graph = lowering.agent(agent, budget_of(&agent.head.budget), graphs)?;
     graph.tools.extend(operations::all().into_iter().map(|tool| (tool.name.clone(), tool)));
-    graph
-        .tools
-        .extend(self::tools(agent).into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))));
+    let named = self::tools(agent).into_iter();
+    graph.tools.extend(named.filter_map(|name| Some((name.clone(), tools.def(&name)?))));
+    Some(graph)
+}
+
+/// Checks an agent and lowers it; `None` if anything is an error.
+pub fn compile(
+    agent: &AgentDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    capabilities: &Capabilities,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
+    let mut graphs = Table::new();
+    let mut graph = within(agent, source, tools, initial, (capabilities, &mut graphs), diagnostics)?;
+    graph.graphs = graphs;
     // Holds by construction; a graph for which it did not must never run (E-11).
     if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
         let finding = Finding::error("E-11", "race", agent.head.span.opening(), race.to_string());

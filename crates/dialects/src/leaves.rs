@@ -3,7 +3,7 @@
 
 use crate::json::Spanned;
 use crate::settings::{Budget, Retry as Written, ToolEffects, ToolLimit};
-use selvedge_engine::graph::{Act, AtLimit, Draft, Edge, Guard, Infer, Leaf, Retry, Rounds};
+use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edge, Guard, Infer, Leaf, Retry, Rounds};
 use selvedge_engine::template::Template;
 use selvedge_engine::{Effects, Ix, LeafIx, Table};
 use std::collections::BTreeMap;
@@ -23,15 +23,17 @@ pub(crate) struct Talk {
     pub(crate) in_rounds: bool,
     pub(crate) retry: Retry,
     pub(crate) timeout_s: Option<f64>,
+    /// What works on the thread between the rounds.
+    pub(crate) between: Option<Between>,
 }
 
 impl Talk {
     /// The leaves, the prompt's first. They go on at [`OUT`].
     pub(crate) fn leaves(self) -> Vec<Draft> {
-        let Self { prompt, model, in_rounds, retry, timeout_s } = self;
+        let Self { prompt, model, in_rounds, retry, timeout_s, between } = self;
         let prompt = Act::AppendText(prompt);
         if in_rounds {
-            let rounds = Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between: None };
+            let rounds = Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between };
             let mut drafts = vec![("prompt", prompt, rounds.entry())];
             drafts.extend(rounds.leaves(OUT));
             return drafts;

@@ -23,6 +23,7 @@ mod strays;
 pub use doc::{InnerBody, WorkNode, WorkflowDoc};
 
 use crate::ToolSource;
+use crate::agent;
 use crate::files::Includes;
 use crate::head::each_once;
 use crate::json::Node;
@@ -96,6 +97,7 @@ pub fn tools(workflow: &WorkflowDoc) -> Vec<Arc<str>> {
         Part::Node(node) => names.extend(node.tools().map(|tool| tool.value.clone())),
         Part::Inner(InnerBody::Plan(plan)) => names.extend(plan::tools(plan)),
         Part::Inner(InnerBody::Steps(task)) => names.extend(task.tools()),
+        Part::Inner(InnerBody::Agent(agent)) => names.extend(agent::tools(agent)),
         Part::Inner(InnerBody::Workflow(_)) => {}
     });
     each_once(names.iter())
@@ -107,10 +109,14 @@ pub fn models(workflow: &WorkflowDoc) -> Vec<Arc<str>> {
     walk(workflow, &mut |part| match part {
         Part::Node(node) if node.asks_model() => {
             names.push(node.model.as_ref().map_or_else(|| "basic".into(), |model| model.value.clone()));
+            if node.kind() == "AGENT" {
+                names.extend(agent::roles_between());
+            }
         }
         Part::Node(_) | Part::Inner(InnerBody::Workflow(_)) => {}
         Part::Inner(InnerBody::Plan(plan)) => names.extend(plan::models(plan)),
         Part::Inner(InnerBody::Steps(task)) => names.extend(steps::models(task)),
+        Part::Inner(InnerBody::Agent(agent)) => names.extend(agent::models(agent)),
     });
     each_once(names.iter())
 }

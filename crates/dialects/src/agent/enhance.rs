@@ -7,7 +7,7 @@ use super::prompts::{SUMMARY, TOOL_CLASS};
 use super::schemas;
 use super::{JUDGING, Lowering};
 use selvedge_engine::GraphIx;
-use selvedge_engine::graph::{Act, Edit};
+use selvedge_engine::graph::{Act, Between, Edit};
 use selvedge_engine::template::{JsonTemplate, Template};
 use serde_json::json;
 use std::sync::Arc;
@@ -18,8 +18,26 @@ const KEPT: u32 = 4;
 const MOST: u32 = 1_000;
 
 impl Lowering<'_> {
+    /// When and what is done between the rounds of an executor. `query`: its task, where that is in no variable.
+    pub(super) fn between(
+        &self,
+        graphs: &mut Graphs,
+        thread: &str,
+        depth: u32,
+        query: Option<&str>,
+    ) -> Option<Between> {
+        let graph = self.enhancing(graphs, thread, depth, query)?;
+        Some(Between { every: self.interval, over: Some(self.over()), graph })
+    }
+
     /// The graph between rounds, on the thread of the executor, `depth` frames below the agent.
-    pub(super) fn enhancing(&self, graphs: &mut Graphs, thread: &str, depth: u32) -> Option<GraphIx> {
+    fn enhancing(
+        &self,
+        graphs: &mut Graphs,
+        thread: &str,
+        depth: u32,
+        query: Option<&str>,
+    ) -> Option<GraphIx> {
         let class = self.class(graphs)?;
         let mending = self.mending(graphs, depth + 1)?;
         let dropping = self.dropping(graphs, thread)?;
@@ -35,6 +53,9 @@ impl Lowering<'_> {
         let compact = || when(&format!("measure.output.tokens > {context} && !last"), "compact");
         let shorten = JsonTemplate::from_value(json!("{{measure.output.long}}")).ok()?;
         let mut summary = vec![set("history", json!("what has been said in this conversation until now"))?];
+        if let Some(query) = query {
+            summary.push(set("query", json!(query))?);
+        }
         summary.extend(ask(self.settings.prompt(SUMMARY), "summarize", None)?);
         summary.push(leaf("edit", Act::Edit(Edit::Compact { first: 1, keep: KEPT, asked: 2 })));
         let graph = flow(
@@ -115,7 +136,7 @@ impl Lowering<'_> {
     }
 
     /// Bytes of a conversation up to which nothing has to be counted: no token is smaller.
-    pub(super) fn over(&self) -> u32 {
+    fn over(&self) -> u32 {
         let least = self.settings.context_tokens.min(self.settings.tool_output_tokens);
         u32::try_from(least).unwrap_or(u32::MAX)
     }

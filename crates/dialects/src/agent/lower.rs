@@ -9,14 +9,11 @@ use super::prompts::{EXECUTOR, FAILURE_REPORT, FINAL_ANSWER, HAND_OVER, JUDGE, M
 use super::schemas;
 use super::settings::{Coder, Settings};
 use crate::leaves::OUT;
-use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edit, Guard, Infer, OnEmpty, Retry, Rounds};
+use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edit, Guard, Infer, Retry, Rounds};
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{Budget, Graph, GraphIx};
 use serde_json::json;
 use std::sync::Arc;
-
-/// Empty replies that take a round back.
-const ROLL_BACKS: u32 = 10;
 
 /// What the graphs of an agent are made with.
 pub(super) struct Lowering<'a> {
@@ -107,7 +104,7 @@ impl Lowering<'_> {
     /// One round: which tools, building them, working with them, and whether that was enough.
     fn round(&self, graphs: &mut Graphs, doc: &AgentDoc) -> Option<GraphIx> {
         let building = self.building(graphs, 2)?;
-        let enhancing = self.enhancing(graphs, "executor", 2)?;
+        let between = self.between(graphs, "executor", 2, None)?;
         let most = self.max_task_executions;
         let mut manager = vec![leaf("clear", Act::Edit(Edit::Clear))];
         manager.extend(ask(self.settings.prompt(MANAGER), "tool_analyze", Some(schemas::manager()))?);
@@ -119,7 +116,7 @@ impl Lowering<'_> {
         let bind =
             leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{bindings.output.tools}}")).ok()?));
         let mut executor =
-            step("executor", Some(1), self.executor(enhancing)?, vec![done("look"), fault("stop")]);
+            step("executor", Some(1), self.executor(between)?, vec![done("look"), fault("stop")]);
         let body = &mut executor.node_mut().body;
         body.tools = doc.tools.iter().map(|tool| tool.value.clone()).collect();
         body.offers_bound = true;
@@ -260,11 +257,11 @@ impl Lowering<'_> {
     }
 
     /// The leaves of the executor: ReAct with a look between its rounds.
-    fn executor(&self, graph: GraphIx) -> Option<Vec<Draft>> {
+    fn executor(&self, between: Between) -> Option<Vec<Draft>> {
         let yes = JsonTemplate::from_value(json!(true)).ok()?;
         let summary = Infer { model: Some("summarize".into()), ..Infer::default() };
         let rounds = Rounds {
-            model: Infer { offer_tools: true, on_empty: OnEmpty::RollBack(ROLL_BACKS), ..Infer::default() },
+            model: Infer { offer_tools: true, on_empty: super::ON_EMPTY, ..Infer::default() },
             retry: Retry::default(),
             timeout_s: None,
             at_limit: AtLimit::HandOver {
@@ -272,7 +269,7 @@ impl Lowering<'_> {
                 model: Box::new(summary),
                 note: Some(("limited".into(), yes)),
             },
-            between: Some(Between { every: self.interval, over: Some(self.over()), graph }),
+            between: Some(between),
         };
         let prompt = Act::AppendText(Template::parse(self.settings.prompt(EXECUTOR)).ok()?);
         let mut drafts = vec![

@@ -125,7 +125,8 @@ impl NodeLowering<'_> {
     /// The prompt, the model and the answers to its calls: once, or in a loop (P-10, P-11, P-14, E-30).
     fn talk(&self, prompt: Template) -> Vec<Draft> {
         let (retry, timeout_s, model) = (self.retry(), self.timeout(), self.infer());
-        Talk { prompt, model, in_rounds: self.node.enable_tool_loop, retry, timeout_s }.leaves()
+        Talk { prompt, model, in_rounds: self.node.enable_tool_loop, retry, timeout_s, between: None }
+            .leaves()
     }
 
     fn infer(&self) -> Infer {

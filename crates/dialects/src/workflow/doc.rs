@@ -1,6 +1,7 @@
 //! The typed workflow.
 
 use crate::Source;
+use crate::agent::AgentDoc;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
 use crate::plan::PlanDoc;
@@ -155,6 +156,17 @@ pub struct Llm {
     pub max_rounds: Option<Spanned<u32>>,
     /// JSON Schema that the reply must fit (E-33).
     pub output_schema: Option<Spanned<Arc<Value>>>,
+    /// Whether it is the executor of an agent, which looks at its tools between rounds; and then whether its thread is its own.
+    pub agent: Option<Own>,
+}
+
+/// Whose the thread of an `AGENT` node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// Its own: it begins anew each time.
+    Thread,
+    /// One of the workflow's.
+    Nothing,
 }
 
 /// What a fork opens.
@@ -300,6 +312,8 @@ pub enum InnerBody {
     Plan(PlanDoc),
     /// A step task.
     Steps(StepsDoc),
+    /// An agent.
+    Agent(AgentDoc),
 }
 
 impl InnerBody {
@@ -309,6 +323,7 @@ impl InnerBody {
             Self::Workflow(doc) => doc.size,
             Self::Plan(plan) => plan.nodes.len(),
             Self::Steps(task) => task.steps.as_ref().map_or(0, Vec::len),
+            Self::Agent(_) => 1,
         }
     }
 }
@@ -353,6 +368,7 @@ impl WorkNode {
         match &self.does {
             Does::Start => "START",
             Does::End(_) => "END",
+            Does::Llm(llm) if llm.agent.is_some() => "AGENT",
             Does::Llm(_) => "LLM",
             Does::Tool { .. } => "TOOL",
             Does::Fork(_) => "FORK",
@@ -364,7 +380,7 @@ impl WorkNode {
             Does::Context { .. } => "CONTEXT",
             Does::Ask(_) => "USER_INTERACTION",
             Does::Sub(sub) => match &*sub.inner.body {
-                InnerBody::Workflow(_) => "SUBGRAPH",
+                InnerBody::Workflow(_) | InnerBody::Agent(_) => "SUBGRAPH",
                 _ => "PLAN",
             },
         }

@@ -71,6 +71,8 @@ fn write_of(node: &WorkNode, tools: &dyn ToolSource) -> Option<Arc<str>> {
     let Does::Sub(sub) = &node.does else { return None };
     match &*sub.inner.body {
         InnerBody::Workflow(doc) => doc.nodes.iter().find_map(|node| write_of(node, tools)),
+        // What it builds may write as far as tools may.
+        InnerBody::Agent(agent) => agent.tools.iter().find_map(|tool| writes(&None, tool)),
         InnerBody::Plan(plan) => {
             let mut nodes = plan.nodes.iter();
             nodes.find_map(|node| node.own_tools().find_map(|tool| writes(&node.effects, tool)))

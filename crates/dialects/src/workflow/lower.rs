@@ -13,7 +13,7 @@ use crate::ToolSource;
 use crate::diagnostic::shown;
 use crate::head::Head;
 use crate::steps::Capabilities;
-use crate::{Diagnostics, Finding, Source, plan, steps};
+use crate::{Diagnostics, Finding, Source, agent, plan, steps};
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Control, Node as GraphNode, ThreadDef, Way, When};
 use selvedge_engine::template::{JsonTemplate, Template};
@@ -166,6 +166,10 @@ impl<'c> Compiler<'c> {
                 plan::compile(plan, source, self.tools, &seen, &self.capabilities.limits, own)?
             }
             InnerBody::Plan(_) => return None,
+            InnerBody::Agent(agent) => {
+                let seen = seen_from(names, around, |_| false);
+                agent::within(agent, source, self.tools, &seen, (self.capabilities, &mut self.graphs), own)?
+            }
             InnerBody::Steps(task) => {
                 let steps = task.steps.as_deref().unwrap_or_default();
                 let seen = seen_from(names, around, |name| steps.iter().any(|step| *step.id.value == *name));
@@ -193,6 +197,7 @@ fn head_of(inner: &Inner) -> &Head {
         InnerBody::Workflow(doc) => &doc.head,
         InnerBody::Plan(plan) => &plan.head,
         InnerBody::Steps(task) => &task.head,
+        InnerBody::Agent(agent) => &agent.head,
     }
 }
 

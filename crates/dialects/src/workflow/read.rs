@@ -8,7 +8,7 @@ use crate::files::{Includes, Named};
 use crate::head::{Head, List, repeated};
 use crate::json::{self, Kind, Node, Span, Spanned, place_in_string};
 use crate::recognise::{Choice, Dialect, Recognised, recognise};
-use crate::{Diagnostics, DocumentLimits, Finding, Source, plan, steps};
+use crate::{Diagnostics, DocumentLimits, Finding, Source, agent, plan, steps};
 use selvedge_engine::expression::Expression;
 use std::sync::Arc;
 
@@ -243,20 +243,21 @@ impl Reader<'_, '_> {
             Dialect::Steps => {
                 steps::read(root, self.source, self.limits, self.diagnostics).map(InnerBody::Steps)
             }
-            Dialect::Agent => {
-                self.push(no_agent(root.span.opening(), "documents of the agent"));
-                None
-            }
+            Dialect::Agent => agent::read(root, self.source, self.diagnostics).map(InnerBody::Agent),
         }
     }
 
-    /// A `SUBGRAPH` is a workflow, and a `PLAN` a plan or a step task.
+    /// A `SUBGRAPH` is a workflow or an agent, and a `PLAN` a plan or a step task.
     fn fits(&mut self, body: &InnerBody, at: Span, here: &'static str) -> bool {
-        let flows = matches!(body, InnerBody::Workflow(_));
+        let flows = matches!(body, InnerBody::Workflow(_) | InnerBody::Agent(_));
         if flows == (here == "workflow") {
             return true;
         }
-        let (is, other) = if flows { ("a workflow", "SUBGRAPH") } else { ("a plan or a step task", "PLAN") };
+        let (is, other) = match body {
+            InnerBody::Workflow(_) => ("a workflow", "SUBGRAPH"),
+            InnerBody::Agent(_) => ("an agent", "SUBGRAPH"),
+            InnerBody::Plan(_) | InnerBody::Steps(_) => ("a plan or a step task", "PLAN"),
+        };
         let message = format!("this is {is}");
         self.push(
             Finding::error("W-14", "dialect-mismatch", at, message)
@@ -264,13 +265,6 @@ impl Reader<'_, '_> {
         );
         false
     }
-}
-
-/// What comes with the agent (C-11).
-pub(super) fn no_agent(at: Span, what: &str) -> Finding {
-    let message = format!("{what} can't be run by this version yet: they come with the agent");
-    Finding::error("C-11", "dialect-not-available", at, message)
-        .help("use an LLM node with `tools` and \"enable_tool_loop\": true for now")
 }
 
 /// The object of named values, if the field is there.

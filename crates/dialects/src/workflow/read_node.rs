@@ -1,7 +1,7 @@
 //! Reading one node of a workflow: what all have, and what each type has.
 
-use super::doc::{Ask, Cut, Does, Json, Llm, Repeat, Rounds, Text, WorkNode, Worth};
-use super::read::{Reader, named, no_agent, sub};
+use super::doc::{Ask, Cut, Does, Json, Llm, Own, Repeat, Rounds, Text, WorkNode, Worth};
+use super::read::{Reader, named, sub};
 use super::read_fork;
 use crate::Finding;
 use crate::checks;
@@ -193,7 +193,7 @@ pub(super) fn read(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkN
     let model = config.name("model", "P-10", d);
     // The time of a join is its own.
     let timeout = if kind == "JOIN" { None } else { config.seconds("timeout", "E-37", false, d) };
-    let does = reader.does(kind, &config);
+    let does = reader.does(kind, &config, id.as_ref());
     let id = id?;
     let name = name.map_or_else(|| id.value.clone(), |name| name.value);
     Some(WorkNode { name, id, span: fields.span(), does: does?, retry, timeout, effects, model, budget })
@@ -220,7 +220,7 @@ fn kind_of(fields: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Option<(&'st
 }
 
 impl Reader<'_, '_> {
-    fn does(&mut self, kind: &str, config: &Fields<'_, '_>) -> Option<Does> {
+    fn does(&mut self, kind: &str, config: &Fields<'_, '_>, id: Option<&Text>) -> Option<Does> {
         Some(match kind {
             "START" => Does::Start,
             "END" => Does::End(config.given("output").map(|node| node.clone().into_owned())),
@@ -231,10 +231,7 @@ impl Reader<'_, '_> {
                 let args = self.object(config, "args");
                 Does::Tool { tool: tool?, args, thread: config.name("thread", "P-13", self.diagnostics) }
             }
-            "AGENT" => {
-                self.push(no_agent(config.span().opening(), "nodes of type AGENT"));
-                return None;
-            }
+            "AGENT" => Does::Llm(Box::new(self.agent(config, id)?)),
             "FORK" => Does::Fork(Box::new(read_fork::fork(config, self)?)),
             "JOIN" => Does::Join(Box::new(read_fork::join(config, self)?)),
             "ROUTE" => self.route(config)?,
@@ -272,6 +269,34 @@ impl Reader<'_, '_> {
                 .map(|rounds| Spanned::new(u32::try_from(rounds.value).unwrap_or(u32::MAX), rounds.span)),
             output_schema: schema,
             prompt: prompt?,
+            agent: None,
+        })
+    }
+
+    /// The executor of an agent, in rounds with its tools. Without a thread it has one of its own, which nobody can name.
+    fn agent(&mut self, config: &Fields<'_, '_>, id: Option<&Text>) -> Option<Llm> {
+        let help = "write what is to be done: \"query\": \"…\"";
+        let query = config.required_name("query", "A-09", help, self.diagnostics);
+        let tools =
+            config.given("tools").map(|node| settings::names(node, "tools", "P-15", self.diagnostics));
+        let steps = config.count("max_steps", "A-09", self.source, self.diagnostics);
+        let thread = config.name("thread", "P-03", self.diagnostics);
+        let own = if thread.is_some() { Own::Nothing } else { Own::Thread };
+        let of_its_own = || {
+            let id = id.map_or("", |id| &*id.value);
+            Spanned::new(format!("{id}/executor").into(), config.span().opening())
+        };
+        Some(Llm {
+            system: None,
+            thread: thread.unwrap_or_else(of_its_own),
+            tools: tools.unwrap_or_default(),
+            enable_tool_loop: true,
+            tools_limit: Vec::new(),
+            max_rounds: steps
+                .map(|steps| Spanned::new(u32::try_from(steps.value).unwrap_or(u32::MAX), steps.span)),
+            output_schema: None,
+            prompt: query?,
+            agent: Some(own),
         })
     }
 

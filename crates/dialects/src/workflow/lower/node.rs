@@ -1,10 +1,11 @@
 //! Nodes of a workflow as nodes of a graph.
 
 use super::super::doc::{
-    Ask, Cut, Does, Fork, ForkOf, Join, Json, Llm, Repeat, Rounds, Sub, WorkNode, Worth,
+    Ask, Cut, Does, Fork, ForkOf, Join, Json, Llm, Own, Repeat, Rounds, Sub, WorkNode, Worth,
 };
 use super::super::regions::Vertex;
 use super::Flows;
+use crate::agent;
 use crate::leaves::{self, MAX_ROUNDS, OUT, Talk};
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{
@@ -35,7 +36,7 @@ impl Flows<'_, '_> {
             }
             Does::End(Some(output)) => drafts.push(("give", Act::Give(template(output)?), Vec::new())),
             Does::Llm(llm) => {
-                drafts = talk(node, llm)?.leaves();
+                drafts = self.talk(node, llm)?;
                 flow = llm_flow(llm, thread);
             }
             Does::Tool { tool, args, .. } => {
@@ -95,6 +96,26 @@ impl Flows<'_, '_> {
             budget: node.budget.as_ref().map(|budget| Arc::new(leaves::budget_of(budget))),
             ..Node::default()
         })
+    }
+
+    /// P-10, P-11, P-14, A-09.
+    fn talk(&mut self, node: &WorkNode, llm: &Llm) -> Option<Vec<Draft>> {
+        let mut talk = talk(node, llm)?;
+        let Some(own) = llm.agent else { return Some(talk.leaves()) };
+        let compiler = &mut *self.compiler;
+        let between = agent::between(
+            &compiler.capabilities.agent,
+            &mut compiler.graphs,
+            (&llm.thread.value, &llm.prompt.value),
+        )?;
+        compiler.defs.extend(agent::operations::all().into_iter().map(|tool| (tool.name.clone(), tool)));
+        talk.model.on_empty = agent::ON_EMPTY;
+        talk.between = Some(between);
+        let mut drafts = talk.leaves();
+        if own == Own::Thread {
+            drafts.insert(0, ("clear", Act::Edit(Edit::Clear), vec![(Guard::Always, "prompt")]));
+        }
+        Some(drafts)
     }
 
     fn fork(&mut self, fork: &Fork, join: &Join, vertex: &Vertex<'_>) -> Option<Act> {
@@ -170,7 +191,7 @@ fn talk(node: &WorkNode, llm: &Llm) -> Option<Talk> {
     let timeout_s = leaves::seconds(node.timeout.as_ref());
     let model = Infer {
         model: node.model.as_ref().map(|model| model.value.clone()),
-        offer_tools: !llm.tools.is_empty(),
+        offer_tools: !llm.tools.is_empty() || llm.agent.is_some(),
         system,
         schema: schema
             .map(|schema| ReplySchema { name: node.id.value.clone(), schema: Value::clone(&schema.value) }),
@@ -179,15 +200,17 @@ fn talk(node: &WorkNode, llm: &Llm) -> Option<Talk> {
     };
     let prompt = Template::parse(&llm.prompt.value).ok()?;
     let retry = leaves::retry(node.retry.as_ref());
-    Some(Talk { prompt, model, in_rounds: llm.enable_tool_loop, retry, timeout_s })
+    Some(Talk { prompt, model, in_rounds: llm.enable_tool_loop, retry, timeout_s, between: None })
 }
 
 fn llm_flow(llm: &Llm, thread: Option<ThreadIx>) -> Flow {
+    let usual = if llm.agent.is_some() { agent::MAX_STEPS } else { MAX_ROUNDS };
     Flow {
         thread,
         tools: llm.tools.iter().map(|tool| tool.value.clone()).collect(),
         call_limits: leaves::call_limits(llm.tools_limit.iter()),
-        max_rounds: llm.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
+        max_rounds: llm.max_rounds.as_ref().map_or(usual, |rounds| rounds.value),
+        offers_bound: llm.agent.is_some(),
         ..Flow::default()
     }
 }
