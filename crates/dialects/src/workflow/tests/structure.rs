@@ -122,7 +122,8 @@ fn w14_edges_that_lead_nowhere_or_in_circles() {
     only(&with(line(), "/nodes/3/id", json!("a")), "duplicate-node-id", "/nodes/3/id");
     let mut agent = line();
     agent["nodes"][3] = node("b", "AGENT", json!({"query": "q"}));
-    only(&agent, "dialect-not-available", "/nodes/3/config");
+    agent["nodes"][3]["config"]["tools"] = json!(["nowhere"]);
+    only(&agent, "unknown-tool", "/nodes/3/config/tools/0");
 }
 
 /// Nesting has a limit, and no depth of it takes the stack.
