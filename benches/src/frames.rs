@@ -1,7 +1,7 @@
 //! Frames: loops, forks, joins, nesting and going on after failures, by the engine alone, journal in memory.
 
 use crate::Result;
-use crate::measure::{emit, setting};
+use crate::measure::{chosen, emit, setting};
 use selvedge_engine::{
     Event, Failure, FaultKind, Graph, Input, Limits, ModelReply, Outcome, Request, Start, State,
 };
@@ -94,11 +94,22 @@ fn resident() -> f64 {
 }
 
 pub(crate) fn frames(scale: f64) -> Result<()> {
-    loops((setting("BENCH_N", 100_000.0) * scale) as usize)?;
-    forks(((1_000.0 * scale) as usize).max(10), ((5_000.0 * scale) as usize).max(10))?;
-    waiting(((10_000.0 * scale) as usize).max(100))?;
-    nesting((20_000.0 * scale) as usize)?;
-    resumes((10_000.0 * scale) as usize)
+    if chosen("loop") {
+        loops((setting("BENCH_N", 100_000.0) * scale) as usize)?;
+    }
+    if chosen("fork") {
+        forks(((1_000.0 * scale) as usize).max(10), ((5_000.0 * scale) as usize).max(10))?;
+    }
+    if chosen("waiting") {
+        waiting(((10_000.0 * scale) as usize).max(100))?;
+    }
+    if chosen("nesting") {
+        nesting((setting("BENCH_N", 20_000.0) * scale) as usize)?;
+    }
+    if chosen("resume") {
+        resumes((10_000.0 * scale) as usize)?;
+    }
+    Ok(())
 }
 
 fn loops(rounds: usize) -> Result<()> {

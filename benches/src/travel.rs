@@ -7,7 +7,7 @@ use selvedge_engine::Event;
 use selvedge_host::diff::{Diff, both};
 use selvedge_host::{Begun, Environment, ForkOptions, Host, RunOptions};
 use selvedge_runtime::Controls;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::Path;
 
@@ -18,9 +18,9 @@ struct World {
 }
 
 impl World {
-    fn new(nodes: usize) -> Result<Self> {
+    fn new(document: &Value) -> Result<Self> {
         let folder = folder()?;
-        std::fs::write(folder.path().join("plan.json"), plans::chain(nodes).to_string())?;
+        std::fs::write(folder.path().join("plan.json"), document.to_string())?;
         std::fs::write(folder.path().join("replies.yaml"), "- reply: {text: said}\n")?;
         let environment = Environment::new([], folder.path().to_owned());
         let host = Host::new(environment).in_state_dir(Some(&folder.path().join("state")));
@@ -42,9 +42,8 @@ impl World {
         driven(run).await
     }
 
-    /// Forks a run and goes on until something is asked for, or nothing more follows.
-    async fn fork(&self, run: &str, fork: ForkOptions) -> Result<(Begun, u64)> {
-        let mut begun = self.host.fork(run, fork).await?;
+    /// Goes on from a fork until something is asked for, or nothing more follows: how many events that takes.
+    fn followed(begun: &mut Begun) -> u64 {
         let mut events = 0;
         while begun.state.pending().is_empty()
             && let Some(event) = begun.state.step()
@@ -52,7 +51,20 @@ impl World {
             begun.state.apply(&event);
             events += 1;
         }
-        Ok((begun, events))
+        events
+    }
+
+    /// The first message from an event on that a model has said.
+    fn reply(&self, run: &str, from: u64) -> Result<u64> {
+        let store = selvedge_host::stores::open(&self.host.state_dir()?)?.ok_or("no store")?;
+        for entry in store.journal(run, from)? {
+            let entry = entry?;
+            let event: Event = selvedge_runtime::recorded(entry.json.as_bytes())?;
+            if matches!(&event, Event::Appended { body: selvedge_engine::Body::Reply(_), .. }) {
+                return Ok(entry.n);
+            }
+        }
+        Err("no reply".into())
     }
 }
 
@@ -63,40 +75,58 @@ async fn driven(mut run: Begun) -> Result<(String, u64)> {
     Ok(known)
 }
 
-/// Forks of a run of 100,000 events, from the first look at the state folder to the first effect: with a message edited in its
-/// middle and at its end, and the last node of its document; then 1,000 forks of forks.
+/// A workflow that asks a model so many times, round by round.
+fn rounds(count: usize) -> Value {
+    let node = |id: &str, kind: &str, config: Value| json!({"id": id, "type": kind, "config": config});
+    let ids = ["start", "talk", "say", "talked", "end"];
+    let edges = ids.windows(2).map(|pair| json!({"from": pair.first(), "to": pair.last()}));
+    json!({
+        "nodes": [
+            node("start", "START", json!({})),
+            node("talk", "LOOP_START", json!({"count": count, "limit": count})),
+            node("say", "LLM", json!({"prompt": "q"})),
+            node("talked", "LOOP_END", json!({"loop": "talk"})),
+            node("end", "END", json!({})),
+        ],
+        "edges": edges.collect::<Vec<_>>(),
+    })
+}
+
+/// Forks of runs of 100,000 events until their first effect, in the middle and near the end, with a message edited and without: from the first
+/// look at the state folder, and of a run that this process has folded before. Then 1,000 forks of forks.
 pub(crate) fn fork(scale: f64) -> Result<()> {
     let runtime = runtime()?;
     let nodes = (100_000.0 * scale) as usize / 7 + 2;
-    let world = World::new(nodes)?;
-    let (run, events) = runtime.block_on(world.run("replies.yaml"))?;
-    let message = |from: u64| -> Result<u64> {
-        let dir = world.host.state_dir()?;
-        let store = selvedge_host::stores::open(&dir)?.ok_or("no store")?;
-        for entry in store.journal(&run, from)? {
-            let entry = entry?;
-            let event: Event = selvedge_runtime::recorded(entry.json.as_bytes())?;
-            if matches!(&event, Event::Appended { body: selvedge_engine::Body::Reply(_), .. }) {
-                return Ok(entry.n);
+    for (document, text) in [("plan", plans::chain(nodes)), ("loop", rounds(nodes))] {
+        let world = World::new(&text)?;
+        let (run, events) = runtime.block_on(world.run("replies.yaml"))?;
+        let loaded = world.host.forkable(&run)?;
+        for (at, part) in [("middle", events / 2), ("end", events - 20)] {
+            let edited = world.reply(&run, part - 40)?;
+            for (what, messages) in
+                [("edited", vec![(edited, "another".to_owned())]), ("as it was", Vec::new())]
+            {
+                for (from, known) in [("store", None), ("loaded", Some(&loaded))] {
+                    let mut followed = 0;
+                    let cost = cost(|| {
+                        let (over, messages) = (world.options("replies.yaml"), messages.clone());
+                        let at = messages.is_empty().then_some(part);
+                        let fork = ForkOptions { at, messages, over, ..ForkOptions::default() };
+                        let mut begun = match known {
+                            None => runtime.block_on(world.host.fork(&run, fork))?,
+                            Some(known) => runtime.block_on(world.host.fork_of(known, fork))?,
+                        };
+                        followed = World::followed(&mut begun);
+                        Ok(begun)
+                    })?;
+                    emit(
+                        "fork",
+                        json!({"document": document, "events": events, "at": at, "messages": what, "from": from, "own_events": followed,
+                            "wall_s": cost.wall_s, "cpu_s": cost.cpu_s}),
+                    );
+                }
             }
         }
-        Err("no reply".into())
-    };
-    for (at, part) in [("middle", events / 2), ("end", events - 20)] {
-        let edited = message(part)?;
-        let mut followed = 0;
-        let cost = cost(|| {
-            let messages = vec![(edited, "another".to_owned())];
-            let fork =
-                ForkOptions { messages, over: world.options("replies.yaml"), ..ForkOptions::default() };
-            let (begun, events) = runtime.block_on(world.fork(&run, fork))?;
-            followed = events;
-            Ok(begun)
-        })?;
-        emit(
-            "fork",
-            json!({"events": events, "edit": at, "at": edited, "own_events": followed, "wall_s": cost.wall_s, "cpu_s": cost.cpu_s}),
-        );
     }
     chain(scale)
 }
@@ -104,7 +134,7 @@ pub(crate) fn fork(scale: f64) -> Result<()> {
 /// Forks of forks, each at the last event of the one before.
 fn chain(scale: f64) -> Result<()> {
     let runtime = runtime()?;
-    let world = World::new(10)?;
+    let world = World::new(&plans::chain(10))?;
     let (first, _) = runtime.block_on(world.run("replies.yaml"))?;
     let deep = (1_000.0 * scale) as usize + 1;
     let mut last = first;
@@ -129,7 +159,7 @@ fn chain(scale: f64) -> Result<()> {
 pub(crate) fn diff(scale: f64) -> Result<()> {
     let runtime = runtime()?;
     let nodes = (100_000.0 * scale) as usize / 7 + 2;
-    let world = World::new(nodes)?;
+    let world = World::new(&plans::chain(nodes))?;
     let other = format!(
         "- when: {{contains: task n{}}}\n  reply: {{text: another}}\n- reply: {{text: said}}\n",
         nodes / 2

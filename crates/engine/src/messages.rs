@@ -12,41 +12,57 @@ const FIRST: usize = 8;
 /// Enough chunks for every [`MessageIx`].
 const CHUNKS: usize = 30;
 
-/// All messages of a run, in journal order: only ever added to, and shared with requests under way. Clones are
-/// handles of one log.
-#[derive(Clone, Debug)]
+/// All messages of a run, in journal order: only ever added to, and shared with requests under way. A clone is another log, which
+/// begins with the same messages.
+#[derive(Debug)]
 pub(crate) struct Log {
-    chunks: Arc<[OnceLock<Chunk>; CHUNKS]>,
+    rows: Rows,
     len: usize,
 }
 
+/// What a log has, for who looks things up in it. Clones are handles of the same.
+#[derive(Clone, Debug)]
+struct Rows(Arc<[OnceLock<Chunk>; CHUNKS]>);
+
 type Chunk = Box<[OnceLock<Arc<Message>>]>;
+
+impl Rows {
+    fn get(&self, ix: MessageIx) -> Option<&Arc<Message>> {
+        #[cfg(test)]
+        crate::work::step();
+        let (chunk, at) = place(ix.get());
+        self.0.get(chunk)?.get()?.get(at)?.get()
+    }
+}
+
+impl Clone for Log {
+    fn clone(&self) -> Self {
+        let mut log = Self::new();
+        for at in 0..self.len {
+            log.push(Arc::clone(&self[MessageIx::new(at)]));
+        }
+        log
+    }
+}
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self { chunks: Arc::new([const { OnceLock::new() }; CHUNKS]), len: 0 }
+        Self { rows: Rows(Arc::new([const { OnceLock::new() }; CHUNKS])), len: 0 }
     }
 
     /// Adds a message. Only the state does that, so that nobody adds to another handle of the same log.
     pub(crate) fn push(&mut self, message: Arc<Message>) -> MessageIx {
         let (chunk, at) = place(self.len);
-        let row = self
-            .chunks
-            .get(chunk)
-            .map(|chunk_at| chunk_at.get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect()));
+        let row =
+            self.rows.0.get(chunk).map(|chunk_at| {
+                chunk_at.get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect())
+            });
         if let Some(row) = row.and_then(|rows| rows.get(at)) {
             // It is empty: rows are filled in order, once.
             let _ = row.set(message);
         }
         self.len += 1;
         MessageIx::new(self.len - 1)
-    }
-
-    fn get(&self, ix: MessageIx) -> Option<&Arc<Message>> {
-        #[cfg(test)]
-        crate::work::step();
-        let (chunk, at) = place(ix.get());
-        self.chunks.get(chunk)?.get()?.get(at)?.get()
     }
 }
 
@@ -57,6 +73,14 @@ fn place(n: usize) -> (usize, usize) {
 }
 
 impl Index<MessageIx> for Log {
+    type Output = Arc<Message>;
+
+    fn index(&self, ix: MessageIx) -> &Arc<Message> {
+        &self.rows[ix]
+    }
+}
+
+impl Index<MessageIx> for Rows {
     type Output = Arc<Message>;
 
     /// Like [`crate::ids::Table`]: an index that is not there is a bug, and the run is poisoned (E-17).
@@ -78,7 +102,7 @@ pub struct Messages {
 
 #[derive(Clone, Debug)]
 struct Parts {
-    log: Log,
+    log: Rows,
     before: Option<Arc<Message>>,
     thread: Thread,
     after: Vec<Arc<Message>>,
@@ -92,8 +116,13 @@ impl Messages {
         thread: &Thread,
         after: Vec<Arc<Message>>,
     ) -> Self {
-        let parts = Parts { log: log.clone(), before, thread: thread.clone(), after };
+        let parts = Parts { log: log.rows.clone(), before, thread: thread.clone(), after };
         Self { parts: Some(Box::new(parts)), list: OnceLock::new() }
+    }
+
+    /// What stands before the thread that they are of.
+    pub(crate) fn before(&self) -> Option<&Message> {
+        self.parts.as_ref()?.before.as_deref()
     }
 
     /// Their number.

@@ -102,6 +102,11 @@ impl FramePath {
         self.0.is_empty()
     }
 
+    /// Whether it is that of a path of a fork.
+    pub(crate) fn is_of_fork(&self) -> bool {
+        self.0.ends_with(']')
+    }
+
     /// What an id says below this frame, if it is of a place in it: the rest of its text.
     pub(crate) fn within<'i>(&self, id: &'i str) -> Option<&'i str> {
         match self.is_root() {
@@ -115,7 +120,7 @@ impl FramePath {
         if self.is_root() && text::is_plain(node) {
             return node.clone();
         }
-        Place { frames: self.frames(), node: Cow::Borrowed(node), visit: 1 }.to_string().into()
+        Place { frames: self.frames(), node: Cow::Borrowed(node), visit: 1 }.text().into()
     }
 
     /// The path as if every node on it had been visited once: what it has in common with that of a node that began anew.

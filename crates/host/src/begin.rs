@@ -3,7 +3,7 @@
 use crate::begun::Begun;
 use crate::config::Config;
 use crate::error::Error;
-use crate::fork::{self, ForkOptions};
+use crate::fork::{self, ForkOptions, Forkable};
 use crate::host::Host;
 use crate::library::operations::Bench;
 use crate::library::record;
@@ -127,6 +127,15 @@ impl Host {
     /// Those of [`Self::source`], [`Self::prepare`] and [`Self::begin`].
     pub async fn fork(&self, run: &str, fork: ForkOptions) -> Result<Begun, Error> {
         let asked = self.source(run, fork)?;
+        self.begin(self.prepare(asked).await?).await
+    }
+
+    /// The same of a run that was folded before ([`Self::forkable`]): where it stands, the fork begins.
+    ///
+    /// # Errors
+    /// Those of [`Self::source_of`], [`Self::prepare`] and [`Self::begin`].
+    pub async fn fork_of(&self, run: &Arc<Forkable>, fork: ForkOptions) -> Result<Begun, Error> {
+        let asked = self.source_of(run, fork)?;
         self.begin(self.prepare(asked).await?).await
     }
 }

@@ -2,9 +2,11 @@
 
 mod dry_run;
 mod edits;
+mod forkable;
 pub(crate) mod source;
 
 pub use dry_run::DryRun;
+pub use forkable::Forkable;
 
 use crate::begun::ForkedFrom;
 use crate::config::Config;
@@ -54,14 +56,37 @@ impl Host {
     /// There is no such run, event or message, what runs here are begun with is not trusted, or something is wrong with the choices, the
     /// configuration or the document.
     pub fn source(&self, run: &str, fork: ForkOptions) -> Result<Asked, Error> {
-        let ForkOptions { at, document, messages, id, over } = fork;
         let (dir, store, run) = self.find(run)?;
-        let source = Source::fold(dir, store, &run, at, &messages, document.is_some())?;
-        if let Some(damage) = &source.damage {
+        let source = Source::fold((dir, store, &run), fork.at, &fork.messages, fork.document.is_some())?;
+        self.asked(source, fork)
+    }
+
+    /// Folds a run, as it is now, for forks of it: each of them then begins where it stands, and what it was forked from is not folded again.
+    /// `run` is its id or enough of its beginning.
+    ///
+    /// # Errors
+    /// There is none, or its journal can't be read.
+    pub fn forkable(&self, run: &str) -> Result<Arc<Forkable>, Error> {
+        let (dir, store, run) = self.find(run)?;
+        Ok(Arc::new(Forkable::whole(dir, store, &run)?))
+    }
+
+    /// The same of a run that was folded before ([`Self::forkable`]).
+    ///
+    /// # Errors
+    /// Those of [`Self::source`].
+    pub fn source_of(&self, run: &Arc<Forkable>, fork: ForkOptions) -> Result<Asked, Error> {
+        let source = Source::of(Arc::clone(run), fork.at, &fork.messages, fork.document.is_some())?;
+        self.asked(source, fork)
+    }
+
+    fn asked(&self, source: Source, fork: ForkOptions) -> Result<Asked, Error> {
+        let ForkOptions { document, messages, id, over, .. } = fork;
+        if let Some(damage) = &source.run.damage {
             self.tell_damage(damage);
         }
         let id = id.map_or_else(|| Ok(fresh_id()), |id| checked_id(&id))?;
-        let stored = RunOptions::read(&source.info.options)?.in_folder(self.environment.cwd());
+        let stored = RunOptions::read(&source.run.info.options)?.in_folder(self.environment.cwd());
         let mut options = stored.clone().under(over.clone());
         options.origin = stored.origin.of_fork();
         if let Some(document) = &document {
@@ -69,7 +94,13 @@ impl Host {
         }
         let mut options = options.recordable()?;
         options.inputs.extend(over.inputs.clone());
-        self.gate.pass_state(&self.environment, &source.dir, &run, &stored, self.observer.as_ref())?;
+        self.gate.pass_state(
+            &self.environment,
+            &source.run.dir,
+            source.run.id(),
+            &stored,
+            self.observer.as_ref(),
+        )?;
         let mut config = self.config(&options)?;
         let folders = options.tools.clone();
         if over.tools.is_empty() {
@@ -125,7 +156,7 @@ pub(crate) async fn compile(
     let gone = tools::vanished(&options.warnings);
     // Another document calls what came with an imported run only where that is trusted.
     let pins = if host.takes_pins(options.origin) { source.pins()? } else { Pins::new() };
-    let prepared = prepare::prepare(read, &pins, options, config, &source.dir, &host.observer).await?;
+    let prepared = prepare::prepare(read, &pins, options, config, &source.run.dir, &host.observer).await?;
     let prepare::Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } = prepared;
     options.warnings = [warnings, gone].concat();
     if !host.takes_pins(options.origin) {
@@ -150,11 +181,11 @@ pub(crate) async fn prepare(
     source: &Source,
     given: (Map<String, Value>, Budget),
 ) -> Result<(Catalogue, Models, Changed), Error> {
-    let (graph, observer) = (&source.graph, host.observer.as_ref());
+    let (graph, observer) = (&source.run.graph, host.observer.as_ref());
     let changed = changes(config, source, given)?;
-    let catalogue = host.recorded_tools(graph, config, options, &source.dir).await?;
-    let origin = RunOptions::stored(&source.info.options).origin;
-    host.vet(origin, (&source.info.id, source.events), graph, &catalogue, Replaced::All)?;
+    let catalogue = host.recorded_tools(graph, config, options, &source.run.dir).await?;
+    let origin = RunOptions::stored(&source.run.info.options).origin;
+    host.vet(origin, (&source.run.info.id, source.run.events), graph, &catalogue, Replaced::All)?;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
     tools::make_ready(graph, &catalogue, observer).await?;
@@ -176,24 +207,24 @@ fn changes(
 ) -> Result<Changed, Error> {
     let mut anew: Option<Arc<Graph>> = None;
     for (n, place, text) in &source.edits.texts {
-        let edited = anew.as_ref().unwrap_or(&source.graph).with_text(place, text);
-        anew = Some(Arc::new(edited.ok_or_else(|| no_place(*n, &source.info.id))?));
+        let edited = anew.as_ref().unwrap_or(&source.run.graph).with_text(place, text);
+        anew = Some(Arc::new(edited.ok_or_else(|| no_place(*n, source.run.id()))?));
     }
     let mut initial = None;
     if !given.is_empty() {
-        let mut values = source.now.initial.clone();
+        let mut values = source.run.now.initial.clone();
         values.extend(given);
-        anew = anew.or_else(|| Some(Arc::clone(&source.graph)));
+        anew = anew.or_else(|| Some(Arc::clone(&source.run.graph)));
         initial = Some(values);
     }
     // Caps as the source had them in the end, which a resume may have raised.
-    let caps = source.now.budget;
+    let caps = source.run.now.budget;
     let budget = Budget {
         calls: over.calls.or(caps.calls),
         tokens: over.tokens.or(caps.tokens),
         cost: over.cost.or(caps.cost),
     };
-    let (name, dialect) = (source.info.name.clone(), source.info.dialect.clone());
+    let (name, dialect) = (source.run.info.name.clone(), source.run.info.dialect.clone());
     Ok(Changed { anew, initial, budget, limits: config.limits.machine(), name, dialect })
 }
 
@@ -227,9 +258,10 @@ struct Leaving {
 
 fn leaving(source: &Source, changed: &Changed) -> Leaving {
     // A fork that has left its source's document or inputs behind is one of the document that it came to.
-    let moved = (&source.now.graph, &source.now.initial) != (&source.then.graph, &source.then.initial);
-    let anew = changed.anew.clone().or_else(|| moved.then(|| Arc::clone(&source.graph)));
-    let initial = changed.initial.clone().or_else(|| moved.then(|| source.now.initial.clone()));
+    let (run, then) = (&source.run, &source.then);
+    let moved = (&run.now.graph, &run.now.initial) != (&then.graph, &then.initial);
+    let anew = changed.anew.clone().or_else(|| moved.then(|| Arc::clone(&run.graph)));
+    let initial = changed.initial.clone().or_else(|| moved.then(|| run.now.initial.clone()));
     let shared = if anew.is_some() { source.at } else { source.edits.last_shared(source.at) };
     Leaving { anew, initial, shared }
 }
@@ -251,18 +283,18 @@ impl Parts<'_> {
         let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
         let models = self.names.iter().filter(other).map(|(role, name)| (role.clone(), name.clone()));
         Fork {
-            source: source.info.id.as_str().into(),
-            events: source.events,
+            source: source.run.id().into(),
+            events: source.run.events,
             graph: self.hash,
             initial: leaving.initial.clone(),
             budget: (changed.budget != then.budget).then_some(changed.budget),
             limits: Some(then.limits.raised(changed.limits)).filter(|limits| *limits != then.limits),
-            sequential: (self.sequential || source.now.sequential) && !then.sequential,
+            sequential: (self.sequential || source.run.now.sequential) && !then.sequential,
             models: models.collect(),
             tools: self.tools,
             texts: source.edits.outcomes.clone(),
-            damaged: source.damage.is_some(),
-            past: Some(Arc::clone(&source.past)),
+            damaged: source.run.damage.is_some(),
+            past: Some(Arc::clone(&source.run.past)),
             compiled: leaving.anew.clone(),
         }
     }
@@ -272,22 +304,29 @@ impl Parts<'_> {
 pub(crate) async fn begin(
     (id, options, config): (&str, &RunOptions, &Config),
     (models, catalogue): (&Models, &Catalogue),
-    mut source: Box<Source>,
+    source: Box<Source>,
     changed: Changed,
     observer: &dyn Observer,
 ) -> Result<Started, Error> {
-    let lock = source.store.drive(id)?;
+    let Source { run: of, .. } = &*source;
+    let lock = of.store.drive(id)?;
     let leaving = leaving(&source, &changed);
     let (anew, shared) = (leaving.anew.clone(), leaving.shared);
-    // What it shares is folded as its own: a model that counts has to know the requests in it (C-07).
-    let mut state = State::new(Arc::clone(source.reading.graph()));
     let mut count = Count::new(id, Some(models.model.as_ref()), Some(shared + 1));
-    source.reading.fold(&mut state, shared, |state, record| count.see(state, &record.event))?;
+    let mut state = match count.counts() {
+        false => of.state_at(shared)?,
+        true => {
+            // It has to know the requests in what is shared (C-07).
+            let mut state = State::new(Arc::clone(of.reading.graph()));
+            of.reading.clone().fold(&mut state, shared, |state, record| count.see(state, &record.event))?;
+            state
+        }
+    };
     let graph = anew.clone().unwrap_or_else(|| Arc::clone(state.graph()));
     let hash = match anew.as_deref() {
         None => None,
         Some(graph) => {
-            let (hash, stored) = source.store.put_blob(serde_json::to_vec(graph).map_err(unwritable)?);
+            let (hash, stored) = of.store.put_blob(serde_json::to_vec(graph).map_err(unwritable)?);
             stored.await?;
             Some(Arc::from(hash.to_string()))
         }
@@ -295,7 +334,7 @@ pub(crate) async fn begin(
     let named = hash.clone().unwrap_or_else(|| Arc::clone(&state.start().graph));
     let tools = changed_tools(options.origin, &graph, catalogue, observer);
     let pinned = graph.tools.values().map(|tool| &**tool).chain(&tools);
-    record::pin(&source.store, catalogue, pinned, &secrets::named(config)).await?;
+    record::pin(&of.store, catalogue, pinned, &secrets::named(config)).await?;
     let parts = Parts { hash, names: &models.names, tools, sequential: options.sequential };
     let fork = parts.fork(&source, state.start(), &leaving, &changed);
     let at = state.tick(SystemClock.now_ms());
@@ -313,17 +352,19 @@ pub(crate) async fn begin(
         graph: Some(named.parse()?),
         scripted,
         options: options.to_stored().map_err(unwritable)?,
-        fork: Some(ForkPoint { run: source.info.id.clone(), events: shared }),
+        fork: Some(ForkPoint { run: of.info.id.clone(), events: shared }),
     };
-    source.store.create_run(run, vec![Entry { n: shared + 1, at_ms: at, json }]).await?;
+    of.store.create_run(run, vec![Entry { n: shared + 1, at_ms: at, json }]).await?;
     count.see(&state, &event);
     state.apply_record(&Record { at, event });
-    let Source { store, info, events, at, .. } = *source;
-    let fork = ForkedFrom { run: info.id.clone(), events, at, shared };
-    let (source, fork) = (Some(info.id), Some(fork));
+    let fork = ForkedFrom { run: of.info.id.clone(), events: of.events, at: source.at, shared };
+    let (store, source, fork) = (Arc::clone(&of.store), Some(of.info.id.clone()), Some(fork));
     Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source, fork })
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
     Error::internal(&format!("the run can't be written: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,8 @@
 //!
 //! - [`Host`]: what is asked for comes from [`Host::read`] (a document), [`Host::take_up`] (a run that goes on) or
 //!   [`Host::source`] (a fork); [`Host::prepare`] finds what it needs, and [`Host::begin`] gives the one thing that is driven, a
-//!   [`Begun`]. [`Host::run`], [`Host::resume`] and [`Host::fork`] are all of that at once.
+//!   [`Begun`]. [`Host::run`], [`Host::resume`] and [`Host::fork`] are all of that at once. Who forks one run often folds it
+//!   once ([`Host::forkable`], [`Host::fork_of`]).
 //! - [`Host::load`] and [`Host::lock`] are runs as they stand, [`Host::answer`] and [`Host::cancel`] reach them whoever drives
 //!   them; [`asks`] says what a person is asked. [`Host::check`] is what is found about a document that is not run.
 //! - [`config`], [`options`]: what is configured and chosen, from weakest to strongest (C-06).
@@ -91,7 +92,7 @@ pub use check::{Check, Checked};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
-pub use fork::{DryRun, ForkOptions};
+pub use fork::{DryRun, ForkOptions, Forkable};
 pub use give::Given;
 pub use host::Host;
 pub use observer::Observer;

@@ -22,6 +22,7 @@
 
 mod calls;
 mod durations;
+mod followed;
 mod frames;
 mod history;
 mod nodes;
@@ -30,6 +31,7 @@ mod so_far;
 mod status;
 
 pub use durations::{Activity, Durations, Interval, Span, intervals};
+pub use followed::Followed;
 pub use frames::{FrameStatus, FrameTimeline, Inner, Which};
 pub use history::{
     Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Opened, Question, Reuse, ThreadUse, Visit,

@@ -206,7 +206,7 @@ impl Model for Scripted {
     }
 
     fn counts(&self) -> bool {
-        true
+        self.rules.iter().any(|rule| rule.when.nth.is_some())
     }
 
     fn recorded(&self, request: &ModelRequest, run: &str) {

@@ -88,12 +88,14 @@ fn unreadable(run: &str, what: &str, cause: &str) -> LoadError {
 
 /// Reads the events of a stored journal, and with them what they only name: the graph that a run begins with, and
 /// for a fork what its sources had recorded (E-19).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reading {
     store: Store,
     run: String,
     graph: Arc<Graph>,
     pasts: Pasts,
+    /// What its sources begin with, folded to keep what they record.
+    begun: Option<Box<State>>,
 }
 
 /// What runs had recorded after so many events.
@@ -113,7 +115,7 @@ impl Reading {
             (Some(_), Some(start)) => graph_at(store, run, &start.graph)?,
             (Some(_), None) => return Err(unreadable(run, "event 1", "it is no beginning")),
         };
-        Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() })
+        Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new(), begun: None })
     }
 
     /// Begins to read the journal of another run of the same store, and knows already what this one has found of their sources.
@@ -122,6 +124,13 @@ impl Reading {
     /// Those of [`Self::open`].
     pub fn then(self, run: &str) -> Result<Self, LoadError> {
         Ok(Self { pasts: self.pasts, ..Self::open(&self.store, run)? })
+    }
+
+    /// The sources of the run begin with the events that `state` has folded, which is one of [`State::recording`]: they are not folded
+    /// again to find what was recorded.
+    #[must_use]
+    pub fn begun(self, state: State) -> Self {
+        Self { begun: Some(Box::new(state)), ..self }
     }
 
     /// The run whose journal it reads.
@@ -240,11 +249,11 @@ impl Reading {
     }
 
     /// What a run had recorded after so many events. The sources of forks come first, however long their chain is; those that had no more
-    /// events than a fork shares are folded with it.
+    /// events than a fork shares are folded with it, and what two of them share is folded once.
     fn past(&mut self, run: &str, events: u64) -> Result<Arc<Recording>, LoadError> {
         let wanted = (run.to_owned(), events);
-        let mut chain = vec![wanted.clone()];
-        let (mut run, mut events) = wanted.clone();
+        let mut chain = vec![(wanted.clone(), u64::MAX)];
+        let (mut run, mut events, mut shared) = (wanted.0.clone(), wanted.1, u64::MAX);
         while let Some(point) = self.store.run(&run)?.fork.filter(|point| point.events < events) {
             let n = point.events + 1;
             let entry = self.store.journal(&run, n)?.next().transpose()?;
@@ -252,33 +261,64 @@ impl Reading {
             else {
                 return Err(unreadable(&run, &format!("event {n}"), "a fork begins with another event"));
             };
-            (run, events) = (point.run, fork.events);
+            (run, events, shared) = (point.run, fork.events, shared.min(point.events));
             let at = (run.clone(), events);
             if self.pasts.contains_key(&at) {
                 break;
             }
             if events > point.events {
-                chain.push(at);
+                chain.push((at, shared));
             }
         }
-        while let Some(at) = chain.pop() {
+        // The first one to fold is the last one here: each is folded on from what all that come behind it share.
+        let mut begun = self.begun.take().map(|begun| *begun);
+        while let Some((at, shared)) = chain.pop() {
             if !self.pasts.contains_key(&at) {
-                let past = Arc::new(self.recorded(&at.0, at.1)?);
+                let shared = Some(shared).filter(|_| !chain.is_empty());
+                let past = Arc::new(self.recorded(&at.0, at.1, shared, &mut begun)?);
                 self.pasts.insert(at, past);
             }
         }
         self.pasts.get(&wanted).cloned().ok_or_else(|| unreadable(&wanted.0, "its past", "it has none"))
     }
 
-    /// Folds a run; what is known of its own sources is known to this reading, too, and what it comes by is.
-    fn recorded(&mut self, run: &str, events: u64) -> Result<Recording, LoadError> {
-        let mut reading = Reading::open(&self.store, run)?;
+    /// Folds a run from where `begun` has come to, which becomes what it is after the `shared` events; what is known of its own sources is known
+    /// to this reading, too, and what it comes by is.
+    fn recorded(
+        &mut self,
+        run: &str,
+        events: u64,
+        shared: Option<u64>,
+        begun: &mut Option<State>,
+    ) -> Result<Recording, LoadError> {
+        let usable = begun.take().filter(|begun| begun.events() <= events.min(shared.unwrap_or(events)));
+        let (mut reading, mut state) = match usable {
+            // They begin with the same graph.
+            Some(begun) => (Self { run: run.to_owned(), ..self.bare() }, begun),
+            None => {
+                let reading = Reading::open(&self.store, run)?;
+                let state = State::recording(Arc::clone(&reading.graph));
+                (reading, state)
+            }
+        };
         reading.pasts = std::mem::take(&mut self.pasts);
-        let mut state = State::recording(Arc::clone(&reading.graph));
-        let folded = reading.fold(&mut state, events, |_, _| {});
+        let mut fold = || {
+            if let Some(shared) = shared.filter(|shared| *shared <= events) {
+                reading.fold(&mut state, shared, |_, _| {})?;
+                *begun = Some(state.clone());
+            }
+            reading.fold(&mut state, events, |_, _| {})
+        };
+        let folded = fold();
         self.pasts = reading.pasts;
         folded?;
         Ok(state.past())
+    }
+
+    /// A reading that knows nothing of any source.
+    fn bare(&self) -> Self {
+        let (store, run, graph) = (self.store.clone(), self.run.clone(), Arc::clone(&self.graph));
+        Self { store, run, graph, pasts: Pasts::new(), begun: None }
     }
 }
 
@@ -346,6 +386,11 @@ impl<'m> Count<'m> {
     pub fn new(run: &str, model: Option<&'m dyn Model>, forked: Option<u64>) -> Self {
         let model = model.filter(|model| model.counts());
         Self { run: run.to_owned(), model, forked, held: Vec::new(), unsent: BTreeSet::new() }
+    }
+
+    /// Whether its model wants to know.
+    pub fn counts(&self) -> bool {
+        self.model.is_some()
     }
 
     /// Sees an event before it is applied to `state`.

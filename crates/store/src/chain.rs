@@ -8,8 +8,8 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
 use twox_hash::XxHash3_64;
 
+use crate::Entry;
 use crate::schema::{MAX_NUMBER, journal_key, number_of};
-use crate::{Entry, index};
 
 /// The run key under which `heads` has the library's journal.
 pub(crate) const LIBRARY: i64 = 0;
@@ -154,10 +154,15 @@ impl Head {
     }
 }
 
-/// The stored hash of event `n` of a run, which may be one of its source's.
-pub(crate) fn hash_of(conn: &Connection, run: i64, n: u64) -> rusqlite::Result<Option<Link>> {
+/// The stored hash of event `n` of a run, which may be one of its source's: `parent` says which that is.
+pub(crate) fn hash_of(
+    conn: &Connection,
+    run: i64,
+    n: u64,
+    parent: impl Fn(i64) -> rusqlite::Result<Option<(i64, u64)>>,
+) -> rusqlite::Result<Option<Link>> {
     let mut owner = run;
-    while let Some((parent, shared)) = index::parent(conn, owner)?
+    while let Some((parent, shared)) = parent(owner)?
         && n <= shared
         && parent < owner
     {

@@ -62,14 +62,21 @@ impl Journal {
             let noted = known(key)?;
             let mut segments = vec![Segment { key, to: MAX_NUMBER, since: noted.since }];
             let mut current = (key, MAX_NUMBER);
-            while let Some((parent, shared)) = index::parent(conn, current.0).map_err(sql)? {
-                if parent >= current.0 {
+            // As far as there is something to read: of a source whose own events come behind what is shared there is nothing.
+            let parent = |key| store.parent(conn, key);
+            while let Some((source, shared)) = parent(current.0).map_err(sql)?
+                && shared >= next
+            {
+                if source >= current.0 {
                     return Err(store.broken(run, None, "it is a fork of a later run"));
                 }
-                current = (parent, shared.min(current.1));
-                segments.push(Segment { key: parent, to: current.1, since: known(parent)?.since });
+                current = (source, shared.min(current.1));
+                if parent(source).map_err(sql)?.is_none_or(|(_, before)| before < current.1) {
+                    segments.push(Segment { key: source, to: current.1, since: known(source)?.since });
+                }
             }
-            let hash = if next == 1 { None } else { chain::hash_of(conn, key, next - 1).map_err(sql)? };
+            let hash =
+                if next == 1 { None } else { chain::hash_of(conn, key, next - 1, parent).map_err(sql)? };
             Ok((segments, noted, hash))
         })?;
         let (page, cache) = (Vec::new().into_iter(), Contents::default());

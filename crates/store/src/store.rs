@@ -1,5 +1,6 @@
 //! The store: one state folder, opened.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::inbox::InboxWatches;
 use crate::lock::Locks;
-use crate::writer::{Request, Writer};
+use crate::writer::{Adopted, Request, Writer};
 use crate::{
     BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, Runs,
     Settled, StoreError, blobs, chain, index, open, schema,
@@ -43,6 +44,8 @@ pub(crate) struct Inner {
     /// The state folder; `None` for a store in memory.
     dir: Option<PathBuf>,
     db: PathBuf,
+    /// The sources of runs, as far as they were asked for: they stay what they are.
+    parents: Mutex<HashMap<i64, Option<(i64, u64)>>>,
 }
 
 #[derive(Debug)]
@@ -77,6 +80,7 @@ impl Store {
                 locks: Locks::of(Some(dir)),
                 dir: Some(dir.to_owned()),
                 db,
+                parents: Mutex::default(),
             }),
         })
     }
@@ -92,6 +96,7 @@ impl Store {
                 locks: Locks::of(None),
                 dir: None,
                 db: PathBuf::from(":memory:"),
+                parents: Mutex::default(),
             }),
         })
     }
@@ -159,13 +164,14 @@ impl Store {
         (hash, self.send(Request::blob(hash, bytes)))
     }
 
-    /// Takes over all contents of another store, and these runs of it as they are there, the source of a fork before it: all of
-    /// that or nothing, in one transaction that needs little memory however long their journals are.
+    /// Takes over all contents of another store, and runs of it as they are there: the events from a number on of those that are here
+    /// already, whose earlier events are the same, and `new` ones, the source of a fork before it. All of that or nothing, in one transaction
+    /// that needs little memory however long their journals are. Who drives a run that is here has its lock.
     ///
-    /// Fails with [`StoreError::AlreadyExists`] if one of the ids is used here, and like [`Store::create_run`] and
-    /// [`Store::journal`].
-    pub fn adopt(&self, from: &Self, runs: Vec<String>) -> Commit {
-        self.send(Request::adopt(from.clone(), runs))
+    /// Fails with [`StoreError::AlreadyExists`] if an id of a new one is used here, with [`StoreError::OutOfOrder`] if one has moved on, and like
+    /// [`Store::create_run`] and [`Store::journal`].
+    pub fn adopt(&self, from: &Self, further: Vec<(String, u64)>, new: Vec<String>) -> Commit {
+        self.send(Request::adopt(from.clone(), Adopted { further, new }))
     }
 
     /// Shows all contents to `see`.
@@ -306,6 +312,18 @@ impl Inner {
             pool.push(conn);
         }
         result
+    }
+
+    /// The source of a run, by their keys, and how many events they share. A chain of forks is as long as it is, and each look at a journal
+    /// begins at one.
+    pub(crate) fn parent(&self, conn: &Connection, run: i64) -> rusqlite::Result<Option<(i64, u64)>> {
+        let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = parents.get(&run) {
+            return Ok(*known);
+        }
+        let found = index::parent(conn, run)?;
+        parents.insert(run, found);
+        Ok(found)
     }
 
     pub(crate) fn inbox_watches(&self) -> &InboxWatches {

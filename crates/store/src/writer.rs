@@ -28,8 +28,8 @@ mod request;
 
 use ends::Ends;
 use log::Log;
-pub(crate) use request::Request;
 use request::commit;
+pub(crate) use request::{Adopted, Request};
 
 /// Requests that may be queued; a sender beyond that waits (E-12).
 const QUEUE: usize = 4096;

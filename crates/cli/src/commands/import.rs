@@ -29,6 +29,7 @@ fn word(found: Found) -> &'static str {
         Found::New => "new",
         Found::Same => "unchanged",
         Found::Further => "further",
+        Found::Extended => "extended",
     }
 }
 
@@ -54,10 +55,17 @@ fn page(imported: &Imported) -> Page {
         Found::Further => {
             format!("run {id} is here already, and has gone on since the {events} of the archive")
         }
+        Found::Extended => {
+            format!("run {id} was imported before; it has gone on since: {events} now; nothing of it was run")
+        }
     });
     let sources = imported.runs.iter().rev().skip(1);
     for (source, found) in sources.clone().take(SHOWN) {
-        let here = if *found == Found::New { "" } else { ", which is here already" };
+        let here = match found {
+            Found::New => "",
+            Found::Extended => ", of which fewer were here",
+            Found::Same | Found::Further => ", which is here already",
+        };
         page.line(&format!("  with its source {}{here}: {}", source.id, counted(source.events, "event")));
     }
     if sources.len() > SHOWN {

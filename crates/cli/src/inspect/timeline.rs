@@ -3,9 +3,8 @@
 use super::Found;
 use selvedge_engine::{Record, State};
 use selvedge_host::Error;
-use selvedge_host::timeline::Timeline;
+use selvedge_host::timeline::{Followed, Timeline};
 use selvedge_runtime::Reading;
-use std::sync::Arc;
 
 /// A run as it is after event `until`, or now: its state, and what happened. `see` is shown each record with the state after it.
 ///
@@ -17,12 +16,10 @@ pub(super) fn read(
     mut see: impl FnMut(&State, &Record),
 ) -> Result<(State, Timeline), Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
-    let mut timeline = Timeline::new(reading.graph());
-    let mut state = State::new(Arc::clone(reading.graph()));
+    let mut run = Followed::new(reading.graph());
     reading.records(1, until.unwrap_or(u64::MAX), |record| {
-        state.apply_record(record);
-        timeline.events(&state, std::slice::from_ref(record));
-        see(&state, record);
+        run.take(record);
+        see(&run.state, record);
     })?;
-    Ok((state, timeline))
+    Ok((run.state, run.timeline))
 }

@@ -31,7 +31,7 @@ impl Budget {
 /// What meters count.
 #[derive(Clone, Copy, PartialEq)]
 enum Counted {
-    /// What was used, which is told of each frame.
+    /// What was used, which is told of each path of a fork.
     Used,
     /// Models that are asked, which only budgets ask for.
     Flying,
@@ -71,15 +71,15 @@ impl State {
         self.meter(node, Counted::Flying, |meter| meter.flying = change(meter.flying));
     }
 
-    /// Changes the meters of a node with a budget, of its frame, and of all that these are in. The run has its own.
+    /// Changes the meters of a node with a budget, of its frame if somebody may ask for it, and of all that these are in. The run has its own.
     fn meter(&mut self, node: NodeRef, counted: Counted, change: impl Fn(&mut Meter)) {
         let resets = self.resets;
         let mut at = Some(node);
         while let Some(node) = at {
             let frame = &mut self.frames[node.frame];
             let capped = frame.graph.nodes.get(node.node).is_some_and(|def| def.budget.is_some());
-            let inner = frame.opened_by.is_some();
-            let frame_counts = inner && (counted == Counted::Used || frame.graph.budget.is_some());
+            let told = counted == Counted::Used && frame.path.is_of_fork();
+            let frame_counts = frame.opened_by.is_some() && (told || frame.graph.budget.is_some());
             if capped || frame_counts {
                 let meters = frame.meters_mut();
                 if meters.resets != resets {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What only a dataflow has of a frame. Flows have [`super::flow::Flow`], and there are many more of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dataflow {
     pub(crate) orders: Table<OrderIx, OrderState>,
     pub(crate) threads: Table<ThreadIx, Written>,
@@ -32,7 +32,7 @@ pub(crate) struct Dataflow {
 }
 
 /// Nodes without a result that the run goes on without.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unresolved {
     /// Those that failed, and those that were skipped because of them.
     pub(crate) nodes: BTreeSet<NodeIx>,
@@ -51,7 +51,7 @@ impl Unresolved {
 }
 
 /// How far an order has got.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OrderState {
     /// The first so many writers have finished.
     pub(crate) prefix: u32,
@@ -60,7 +60,7 @@ pub(crate) struct OrderState {
 }
 
 /// A thread, writer by writer: values of finished prefixes, and what finished ahead of its turn.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
     /// The thread after each of its first writers.
     pub(crate) after: Vec<Thread>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How far a flow has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flow {
     /// The node that is live, or that was when the flow ended.
     pub(crate) at: NodeIx,
@@ -20,7 +20,7 @@ pub(crate) struct Flow {
     pub(super) scope: Option<Box<FlowScope>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct FlowScope {
     /// `runtime_metadata`: what nodes have set and brought.
     pub(super) variables: BTreeMap<Arc<str>, Value>,

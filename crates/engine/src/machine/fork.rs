@@ -98,7 +98,7 @@ impl State {
         self.reuse.doubt(fork.damaged);
     }
 
-    fn forked_here(&mut self, fork: &Fork, past: &Recording) {
+    fn forked_here(&mut self, fork: &Fork, past: &Arc<Recording>) {
         if self.frames.root().flow.is_some() {
             return self.forked_in_flow(fork, past);
         }
@@ -110,11 +110,8 @@ impl State {
         }
         self.reuse = ReuseCache::default();
         self.declined.clear();
-        let frame = self.frames.root_mut();
-        frame.nodes.values_mut().for_each(NodeState::forget_records);
-        let by_id: BTreeMap<Arc<str>, NodeIx> =
-            frame.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
-        self.inherit(past, &fork.texts, &by_id, first.node);
+        self.frames.root_mut().nodes.values_mut().for_each(NodeState::forget_records);
+        self.inherit(past, &fork.texts, &BTreeMap::new(), first.node);
         self.inherit_frames(past, &fork.texts, None);
         self.settle_into(fork);
         self.forget_warnings(self.begins_anew(first));
@@ -131,7 +128,7 @@ impl State {
     }
 
     /// Every live frame of a fork is where it stood (E-36); what was under way begins anew, and takes what the source had recorded.
-    fn forked_in_flow(&mut self, fork: &Fork, past: &Recording) {
+    fn forked_in_flow(&mut self, fork: &Fork, past: &Arc<Recording>) {
         self.begin_lineage(None, false);
         self.reuse = ReuseCache::default();
         self.reuse.doubt(past.doubtful);
@@ -150,7 +147,7 @@ impl State {
         self.restart(ROOT);
     }
 
-    fn forked_anew(&mut self, fork: &Fork, past: &Recording, hash: &Arc<str>, graph: &Arc<Graph>) {
+    fn forked_anew(&mut self, fork: &Fork, past: &Arc<Recording>, hash: &Arc<str>, graph: &Arc<Graph>) {
         let mut new = State::new(Arc::clone(graph));
         (new.now, new.events, new.start) = (self.now, self.events, self.start.clone());
         new.recorder = self.recorder.take();

@@ -22,7 +22,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 /// An instance of a graph.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) graph: Arc<Graph>,
     pub(crate) schedule: Arc<Schedule>,
@@ -49,7 +49,7 @@ pub(crate) struct Frame {
 const _: () = assert!(size_of::<Frame>() <= 152);
 
 /// What frames have that have failed, bind tools or have used something.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct More {
     /// Why it could not even begin, or how its flow has failed.
     fault: Option<Box<Fault>>,
@@ -121,6 +121,10 @@ impl Frame {
     /// Where the node of that id stands.
     pub(crate) fn by_id(&self, id: &str) -> Option<NodeIx> {
         self.schedule.by_id.get(id).copied()
+    }
+    /// The node that has this id itself: a loop is also known by that of its end.
+    pub(crate) fn of_id(&self, id: &str) -> Option<NodeIx> {
+        self.by_id(id).filter(|node| *self.graph.nodes[*node].id == *id)
     }
     pub(crate) fn done(&self, node: NodeIx) -> Option<&Done> {
         match &self.nodes.get(node)?.phase {
@@ -216,7 +220,7 @@ impl Frame {
 }
 
 /// The frames of a run that have not ended, and the graphs that they are instances of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frames {
     rows: Vec<Option<Box<Frame>>>,
     /// Numbers of frames that have ended.
@@ -267,6 +271,9 @@ impl Frames {
     /// Those that there are, in no order that means anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
         self.rows.iter().flatten().map(|frame| &**frame)
+    }
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
+        self.rows.iter_mut().flatten().map(|frame| &mut **frame)
     }
     /// The same with their numbers.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (FrameIx, &Frame)> {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node of the graph.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     pub(crate) phase: NodePhase,
     /// How often it was started, this time included.
@@ -27,7 +27,7 @@ pub(crate) struct NodeState {
     pub(crate) started_at: i64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum NodePhase {
     /// So many waits are not fulfilled yet.
     Waiting(u32),
@@ -36,7 +36,7 @@ pub(crate) enum NodePhase {
 }
 
 /// The running body of a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Visit {
     /// The live leaf; `None` at the end of the flow.
     pub(crate) leaf: Option<LeafIx>,
@@ -63,7 +63,7 @@ pub(crate) struct Visit {
 }
 
 /// What visits have that call tools, loop, publish, recover, or got a reply that was not all that it should be.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct VisitExtra {
     /// What its own work has failed of.
     pub(super) fault: Option<Box<Fault>>,
@@ -95,7 +95,7 @@ pub(crate) struct VisitExtra {
 /// A path that waits has one, and there may be thousands of those.
 const _: () = assert!(size_of::<Visit>() <= 120);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum LeafPhase {
     Enter,
     Model(ModelPhase),
@@ -229,7 +229,7 @@ impl Visit {
 }
 
 /// How often each leaf was come to. Most are come to once and are among the first, which takes a bit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LeafVisits {
     /// Leaves by number that were come to.
     pub(super) visited: u64,
@@ -302,7 +302,7 @@ impl Visit {
 }
 
 /// What a finished node left.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     pub(crate) output: Value,
     pub(crate) fault: Option<Box<Fault>>,
@@ -319,7 +319,7 @@ pub(crate) struct Done {
 }
 
 /// What some finished nodes left.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct More {
     pub(crate) publication: Option<Box<Publication>>,
     /// For a fatal fault: its own messages.
@@ -333,7 +333,7 @@ pub(crate) struct More {
 }
 
 /// The frames of a leaf that has left them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Left {
     pub(crate) leaf: LeafIx,
     pub(crate) children: Children,

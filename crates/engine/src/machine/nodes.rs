@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 /// Rows of nodes. A dataflow has all of them from the beginning; a flow may have many nodes and go through few, again and
 /// again in other frames, so it has those that it has come to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Nodes<R> {
     All(Table<NodeIx, R>),
     /// Sorted by number.

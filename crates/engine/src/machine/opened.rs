@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The frames of a leaf.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Children {
     Fork(ForkPhase),
     Loop(LoopPhase),
@@ -24,7 +24,7 @@ pub(crate) enum Children {
 pub(super) type Outputs = Vec<(Arc<str>, Value)>;
 
 /// The one frame of a subgraph.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SubPhase {
     pub(super) open: Option<FrameIx>,
     /// It was cut off.
@@ -37,7 +37,7 @@ pub(crate) struct SubPhase {
 }
 
 /// A frame that is no more.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) frame: Box<Frame>,
     pub(crate) fault: Option<Box<Fault>>,
@@ -175,7 +175,7 @@ impl Children {
 }
 
 /// How far a loop has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LoopPhase {
     /// The elements that it goes over, if it does.
     pub(super) items: Vec<Value>,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// How far the paths of a fork have come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ForkPhase {
     pub(super) paths: Vec<Path>,
     /// What the paths go over.
@@ -22,7 +22,7 @@ pub(crate) struct ForkPhase {
 }
 
 /// A path of a fork.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Path {
     /// It has not begun.
     Waiting,

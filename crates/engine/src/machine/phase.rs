@@ -23,7 +23,7 @@ pub struct Publication {
     pub content: Arc<str>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AskPhase {
     Open,
     /// The answer that is to be taken; of an approval a no.
@@ -32,7 +32,7 @@ pub(crate) enum AskPhase {
     Expired,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ModelPhase {
     pub(crate) effect: EffectId,
     pub(crate) got: Option<Got>,
@@ -41,7 +41,7 @@ pub(crate) struct ModelPhase {
 }
 
 /// What came of the attempts before the one that is under way.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct EarlierAttempts {
     /// How many they were.
     pub(crate) count: u32,
@@ -81,14 +81,14 @@ impl ModelPhase {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Got {
     Reply(Arc<ModelReply>),
     Failed(Box<Failure>, u32),
 }
 
 /// The calls of one leaf. They begin in order; their results are appended in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CallsPhase {
     pub(crate) slots: Vec<Slot>,
     /// The first slot that has not begun.
@@ -104,7 +104,7 @@ pub(crate) struct CallsPhase {
     pub(crate) call_appended: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) call: ToolCall,
     pub(crate) effect: EffectId,
@@ -120,7 +120,7 @@ pub(crate) struct Slot {
     pub(crate) state: SlotState,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SlotState {
     Todo,
     Asked,

@@ -5,6 +5,7 @@ mod frames;
 pub(super) mod lineage;
 pub(super) mod recording;
 pub(super) mod records;
+pub(super) mod said;
 
 use super::node::{LeafPhase, NodePhase, Visit};
 use super::reuse::cache::{Key, RecordedOutcome, Spot};
@@ -15,18 +16,17 @@ use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, is_operation};
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
-use crate::message::{Message, Role};
 use cache::Entry;
 pub use lineage::{Afresh, Origin, Saved};
 use lineage::{Face, Unlike};
 pub use recording::Recording;
 pub(crate) use recording::places;
 use records::Content;
-use serde::Serialize;
+use said::digest;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What to do about a new call.
@@ -357,7 +357,6 @@ impl State {
     ) -> Option<(Key, Face)> {
         let visit = Visit::new(Some(leaf), thread.clone());
         let request = self.model_request(node, &visit, None, EffectId(Arc::from("")))?;
-        let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.
         let tools: Vec<_> =
             request.tools.iter().map(|t| (&t.name, &t.description, &t.input_schema)).collect();
@@ -366,7 +365,7 @@ impl State {
             digest(&tools),
             digest(&(&request.role, &request.schema, &request.settings)),
             // Runs of earlier editions compare ids of calls, too (E-42).
-            if self.start.edition < 3 { digest(&messages) } else { digest(&numbered(&messages)) },
+            self.said.in_request(&request.messages, thread, &self.messages, self.start.edition < 3),
         ];
         let [who, tools, settings, said] = parts.map(Face::part);
         Some((Sha256::digest(parts.concat()).into(), Face { who, tools, settings, said }))
@@ -482,54 +481,8 @@ pub(super) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
     digest(&(name, version, args))
 }
 
-/// A message in which calls have numbers, in the order of the thread, in place of their ids.
-#[derive(Serialize)]
-struct Numbered<'m> {
-    role: Role,
-    content: &'m str,
-    calls: Vec<(usize, &'m str, &'m Value)>,
-    of: Option<usize>,
-    name: Option<&'m str>,
-}
-
-/// Ids of calls are names that providers give, or that are made of places: frames of later visits have others, and say the same (E-29).
-fn numbered<'m>(messages: &[&'m Message]) -> Vec<Numbered<'m>> {
-    let mut known: HashMap<&'m str, usize> = HashMap::new();
-    let mut number = |id: &'m Arc<str>| {
-        let next = known.len();
-        *known.entry(id).or_insert(next)
-    };
-    let mut all = Vec::with_capacity(messages.len());
-    for message in messages {
-        let calls = message.tool_calls.iter();
-        let calls = calls.map(|call| (number(&call.id), &*call.name, &call.arguments)).collect();
-        let of = message.tool_call_id.as_ref().map(&mut number);
-        let name = message.name.as_deref();
-        all.push(Numbered { role: message.role, content: &message.content, calls, of, name });
-    }
-    all
-}
-
 /// The parts of a call; what its node says of it is in these.
 fn call_face(name: &str, version: &str, args: &Value) -> Face {
     let [who, tools, said] = [digest(&name), digest(&version), digest(args)].map(Face::part);
     Face { who, tools, settings: 0, said }
-}
-
-/// The digest of a value as JSON, which is not kept as text.
-fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
-    struct Digest(Sha256);
-    impl std::io::Write for Digest {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.update(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut digest = Digest(Sha256::new());
-    // Nothing that is digested can't be JSON.
-    let _ = serde_json::to_writer(&mut digest, content);
-    digest.0.finalize().into()
 }

@@ -21,6 +21,13 @@ impl Sizes {
     }
 }
 
+impl Clone for Sizes {
+    /// What was counted is counted again where it is asked for.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl fmt::Debug for Sizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sizes")

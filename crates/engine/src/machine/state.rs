@@ -5,6 +5,7 @@ use super::node::{Done, NodePhase, Visit};
 use super::reuse::cache::{Keys, ReuseCache, Spot, Turn};
 use super::reuse::lineage::Lineage;
 use super::reuse::recording::Recording;
+use super::reuse::said::Said;
 use super::sizes::Sizes;
 use super::usage::Usage;
 use crate::effect::{EffectId, Effects, ToolDef, Wait};
@@ -19,8 +20,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// The state of a run. [`State::apply`] is the only mutation (E-02).
-#[derive(Debug)]
+/// The state of a run. [`State::apply`] is the only mutation (E-02). A clone goes its own way, and shares what is never changed:
+/// messages, values that events brought, graphs.
+#[derive(Clone, Debug)]
 pub struct State {
     /// The frames; the first is the run's own graph (E-34).
     pub(crate) frames: Frames,
@@ -28,6 +30,7 @@ pub struct State {
     pub(crate) seeding: Vec<FrameIx>,
     pub(crate) checks: Arc<Checks>,
     pub(crate) sizes: Sizes,
+    pub(crate) said: Said,
     /// Time of the latest input.
     pub(crate) now: i64,
     /// Events applied.
@@ -154,6 +157,7 @@ impl State {
             seeding: Vec::new(),
             checks: Arc::default(),
             sizes: Sizes::default(),
+            said: Said::default(),
             now: 0,
             events: 0,
             start: Start::default(),

@@ -4,7 +4,7 @@ use crate::ids::{Ix, ThreadIx, not_there};
 use crate::message::Thread;
 
 /// A row for each thread of the frame's graph. It holds nothing while there is no such thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Threads(Box<[Option<Thread>]>);
 
 static EMPTY: Thread = Thread::EMPTY;

@@ -23,7 +23,7 @@ pub(super) struct Meter {
 }
 
 /// The meters of a frame, once something was used there.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Meters {
     /// Which reset of the run's usage they count from.
     pub(super) resets: u32,

@@ -226,6 +226,15 @@ impl Frame {
         }
     }
 
+    /// What retired nodes recorded is not asked for any more.
+    pub(super) fn forget_retired(&mut self) {
+        let Some(dataflow) = &self.dataflow else { return };
+        let resolved = dataflow.unresolved.nodes.first().map_or(dataflow.retired, |first| first.0);
+        for node in (0..resolved.min(dataflow.retired)).map(NodeIx) {
+            self.nodes[node].forget_records();
+        }
+    }
+
     /// The thread as a node observes it that has `count` earlier writers.
     pub(crate) fn thread_after(&self, thread: ThreadIx, count: u32) -> Thread {
         match (count as usize).checked_sub(1) {

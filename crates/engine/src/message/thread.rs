@@ -125,6 +125,14 @@ impl Thread {
     pub fn iter(&self) -> impl Iterator<Item = MessageIx> + use<> {
         self.each(|link| link.message)
     }
+    /// The messages from the last one back, each with what it and all before it are known by, as long as somebody has them.
+    pub(crate) fn backwards(&self) -> Backwards<'_> {
+        Backwards { at: self.last.as_ref(), skipped: self.skipped }
+    }
+    /// How many messages up to its last one are not in it.
+    pub(crate) fn skipped(&self) -> u32 {
+        self.skipped
+    }
     /// Something of all links, in order.
     fn each<T>(&self, of: fn(&Link) -> T) -> impl Iterator<Item = T> + use<T> {
         let mut all = Vec::with_capacity(self.len());
@@ -217,6 +225,23 @@ impl Thread {
             at = far.or(at.before.as_ref())?;
         }
         Some(Arc::clone(at))
+    }
+}
+
+/// A thread from its last message back.
+#[derive(Clone)]
+pub(crate) struct Backwards<'t> {
+    at: Option<&'t Arc<Link>>,
+    skipped: u32,
+}
+
+impl Iterator for Backwards<'_> {
+    type Item = (usize, MessageIx);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let link = self.at.filter(|link| link.count > self.skipped)?;
+        self.at = link.before.as_ref();
+        Some((Arc::as_ptr(link).addr(), link.message))
     }
 }
 

@@ -19,8 +19,8 @@ fn every_message_is_where_its_index_says() {
     for n in 0..10_000 {
         assert_eq!(*log[MessageIx::new(n)].content, *format!("m{n}"));
     }
-    assert!(log.get(MessageIx::new(10_000)).is_none());
-    assert!(log.get(MessageIx(u32::MAX)).is_none());
+    assert!(log.rows.get(MessageIx::new(10_000)).is_none());
+    assert!(log.rows.get(MessageIx(u32::MAX)).is_none());
 }
 
 /// E-23: what is sent is the thread at the moment of the request, whatever is said afterwards.
@@ -52,4 +52,19 @@ fn a_list_is_a_list() {
     assert_eq!(texts(&messages), ["m1", "m2"]);
     assert!(Messages::default().is_empty());
     assert!(Messages::default().as_slice().is_empty());
+}
+
+/// E-08: a clone begins with the same messages, shared, and goes its own way.
+#[test]
+fn a_clone_is_a_log_of_its_own() {
+    let message = |text: &str| Arc::new(Message::text(Role::User, text));
+    let mut log = Log::new();
+    for n in 0..20 {
+        log.push(message(&n.to_string()));
+    }
+    let mut other = log.clone();
+    let (mine, theirs) = (log.push(message("mine")), other.push(message("theirs")));
+    assert_eq!(mine, theirs);
+    assert_eq!((&*log[mine].content, &*other[theirs].content), ("mine", "theirs"));
+    assert!(Arc::ptr_eq(&log[MessageIx(7)], &other[MessageIx(7)]));
 }

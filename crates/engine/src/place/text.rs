@@ -231,6 +231,14 @@ impl<'a> Place<'a> {
         if self.visit > 1 { write_number(out, '~', self.visit as usize) } else { Ok(()) }
     }
 
+    /// Its text, in one piece: most events have one, and it is the longer the more frames there are.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::with_capacity(self.room() + 8);
+        let written = self.write(&mut text);
+        debug_assert!(written.is_ok(), "a text takes what is written to it");
+        text
+    }
+
     pub(super) fn room(&self) -> usize {
         self.frames.0.len() + self.node.len()
     }

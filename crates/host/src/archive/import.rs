@@ -26,6 +26,8 @@ pub enum Found {
     Same,
     /// The same, and what it has done since.
     Further,
+    /// An earlier import of it, which had fewer events: it has those of the archive now.
+    Extended,
 }
 
 /// What came of an import.
@@ -79,21 +81,30 @@ fn taken_in(
 
 /// Takes over what is not there yet. Whoever has begun a run of one of these ids meanwhile was first.
 fn taken_over(store: &Store, staged: &Store, manifest: Manifest) -> Result<Vec<(ArchivedRun, Found)>, Error> {
-    let found = |run: ArchivedRun| compared(store, staged, &run).map(|found| (run, found));
-    let runs = manifest.runs.into_iter().map(found).collect::<Result<Vec<_>, Error>>()?;
-    let new = runs.iter().filter(|(_, found)| *found == Found::New).map(|(run, _)| run.id.clone());
-    let new: Vec<String> = new.collect();
-    if !new.is_empty() {
-        store.adopt(staged, new).wait()?;
+    let (mut runs, mut further, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    for run in manifest.runs {
+        let (found, events) = compared(store, staged, &run)?;
+        match found {
+            Found::New => new.push(run.id.clone()),
+            Found::Extended => further.push((run.id.clone(), events + 1)),
+            Found::Same | Found::Further => {}
+        }
+        runs.push((run, found));
     }
+    // Nobody goes on with them meanwhile.
+    let locks = further.iter().map(|(run, _)| store.drive(run)).collect::<Result<Vec<_>, _>>()?;
+    if !new.is_empty() || !further.is_empty() {
+        store.adopt(staged, further, new).wait()?;
+    }
+    drop(locks);
     Ok(runs)
 }
 
-/// What there is of a run already.
-fn compared(store: &Store, staged: &Store, run: &ArchivedRun) -> Result<Found, Error> {
+/// What there is of a run already, and how many events.
+fn compared(store: &Store, staged: &Store, run: &ArchivedRun) -> Result<(Found, u64), Error> {
     let there = match store.run(&run.id) {
         Ok(there) => there,
-        Err(StoreError::UnknownRun { .. }) => return Ok(Found::New),
+        Err(StoreError::UnknownRun { .. }) => return Ok((Found::New, 0)),
         Err(error) => return Err(error.into()),
     };
     let source = there.fork.as_ref().map(|fork| (&fork.run, fork.events));
@@ -109,17 +120,22 @@ fn compared(store: &Store, staged: &Store, run: &ArchivedRun) -> Result<Found, E
             return Err(another(run, &format!("event {} is another one", here.n)));
         }
     }
-    match events.cmp(&run.events) {
-        std::cmp::Ordering::Equal => Ok(Found::Same),
-        std::cmp::Ordering::Greater => Ok(Found::Further),
+    let found = match events.cmp(&run.events) {
+        std::cmp::Ordering::Equal => Found::Same,
+        std::cmp::Ordering::Greater => Found::Further,
+        // What its fork left of it, or what it had done when it was exported, may be less than another archive has.
+        std::cmp::Ordering::Less if RunOptions::stored(&there.options).origin == Origin::Imported => {
+            Found::Extended
+        }
         std::cmp::Ordering::Less => {
             let why = format!(
                 "it has {events} events there, and {} in the archive: it has gone on elsewhere",
                 run.events
             );
-            Err(another(run, &why))
+            return Err(another(run, &why));
         }
-    }
+    };
+    Ok((found, events))
 }
 
 fn another(run: &ArchivedRun, why: &str) -> Error {

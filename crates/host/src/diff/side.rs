@@ -1,11 +1,10 @@
 //! Two runs as their journals leave them; what both share is read once.
 
-use crate::timeline::Timeline;
-use selvedge_engine::{Record, State};
+use crate::timeline::{Followed, Timeline};
+use selvedge_engine::State;
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{RunInfo, Store};
 use serde::Serialize;
-use std::slice;
 use std::sync::Arc;
 
 /// One of the two runs.
@@ -28,20 +27,12 @@ pub struct Shared {
 }
 
 impl Side {
-    fn new(store: &Store, run: &str) -> Result<(Self, Reading), LoadError> {
-        let reading = Reading::open(store, run)?;
-        let (state, timeline) = (State::new(Arc::clone(reading.graph())), Timeline::new(reading.graph()));
-        Ok((Self { info: store.run(run)?, state, timeline }, reading))
-    }
-
-    fn take(&mut self, record: &Record) {
-        self.state.apply_record(record);
-        self.timeline.events(&self.state, slice::from_ref(record));
-    }
-
-    fn read(&mut self, mut reading: Reading) -> Result<(), LoadError> {
-        let next = self.state.events() + 1;
-        reading.records(next, u64::MAX, |record| self.take(record))
+    /// The run, folded on from what both begin with.
+    fn read(store: &Store, mut reading: Reading, run: &str, mut shared: Followed) -> Result<Self, LoadError> {
+        let next = shared.state.events() + 1;
+        reading.records(next, u64::MAX, |record| shared.take(record))?;
+        let Followed { state, timeline } = shared;
+        Ok(Self { info: store.run(run)?, state, timeline })
     }
 }
 
@@ -51,32 +42,34 @@ impl Side {
 /// If one of them can't be read.
 pub fn both(store: &Store, a: &str, b: &str) -> Result<(Side, Side, Option<Shared>), LoadError> {
     let shared = shared(store, a, b)?;
-    let ((mut a, mut reading), (mut b, other)) = (Side::new(store, a)?, Side::new(store, b)?);
-    if let Some(shared) = &shared {
-        reading.records(1, shared.events, |record| {
-            a.take(record);
-            b.take(record);
-        })?;
-    }
+    let (mut from_a, mut from_b) = (Reading::open(store, a)?, Reading::open(store, b)?);
+    let (begun_a, begun_b) = match &shared {
+        None => (Followed::new(from_a.graph()), Followed::new(from_b.graph())),
+        Some(shared) => {
+            // One of them is a fork: it has to know what the rest of its source recorded.
+            let mut begun = Followed::from(State::recording(Arc::clone(from_a.graph())));
+            from_a.records(1, shared.events, |record| begun.take(record))?;
+            from_a = from_a.begun(begun.state.clone());
+            from_b = from_b.begun(begun.state.clone());
+            begun.state = begun.state.snapshot();
+            (begun.clone(), begun)
+        }
+    };
     // The rest of each by itself, at the same time.
     let (read_a, read_b) = std::thread::scope(|scope| {
-        let side = &mut b;
+        let (reading, begun) = (from_b.clone(), begun_b.clone());
         let read_b = std::thread::Builder::new()
             .name("selvedge-diff".into())
-            .spawn_scoped(scope, move || side.read(other));
-        (a.read(reading), read_b.map(|thread| thread.join()))
+            .spawn_scoped(scope, move || Side::read(store, reading, b, begun));
+        (Side::read(store, from_a, a, begun_a), read_b.map(|thread| thread.join()))
     });
-    read_a?;
-    match read_b {
-        Ok(Ok(read)) => read?,
+    let read_b = match read_b {
+        Ok(Ok(read)) => read,
         Ok(Err(panicked)) => std::panic::resume_unwind(panicked),
         // No thread to be had: one after the other.
-        Err(_) => {
-            let reading = Reading::open(store, &b.info.id)?;
-            b.read(reading)?;
-        }
-    }
-    Ok((a, b, shared))
+        Err(_) => Side::read(store, from_b, b, begun_b),
+    };
+    Ok((read_a?, read_b?, shared))
 }
 
 /// The beginning that two journals have in common, as one of the runs is a fork of the other, or both are of a third one.

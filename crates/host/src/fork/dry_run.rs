@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::options::RunOptions;
 use crate::ready::{Asked, What};
 use crate::reused::{Account, account};
-use crate::timeline::Timeline;
+use crate::timeline::{Followed, Timeline};
 use crate::{models, places, tools};
 use selvedge_engine::{Asking, Input, Record, State, ToolDef};
 use selvedge_runtime::{Clock, SystemClock};
@@ -53,7 +53,6 @@ impl Host {
         let What::Fork { source, given, read, .. } = what else {
             return Err(Error::internal("only a fork can be tried out"));
         };
-        let mut source = source;
         let (changed, names, tools) = match read {
             Some(read) => {
                 let compiled = super::compile(self, &config, &mut options, &source, read).await;
@@ -63,7 +62,7 @@ impl Host {
             }
             None => {
                 let changed = super::changes(&config, &source, given)?;
-                let graph = changed.anew.as_ref().unwrap_or(&source.graph);
+                let graph = changed.anew.as_ref().unwrap_or(&source.run.graph);
                 let names = models::named(&models::roles(graph), &options, &config, &source.then.models);
                 let tools = self.changed_files(&source, &options, &config).await;
                 (changed, names, tools)
@@ -71,28 +70,24 @@ impl Host {
         };
         let leaving = leaving(&source, &changed);
         let shared = leaving.shared;
-        let mut state = State::new(Arc::clone(source.reading.graph()));
-        let mut timeline = Timeline::new(source.reading.graph());
-        source.reading.records(1, shared, |record| {
-            state.apply_record(record);
-            timeline.events(&state, std::slice::from_ref(record));
-        })?;
+        let mut reading = source.run.reading.clone();
+        let mut run = Followed::new(reading.graph());
+        reading.records(1, shared, |record| run.take(record))?;
         let hash = leaving.anew.as_ref().map(|_| Arc::from("dry-run"));
         let parts = Parts { hash, names: &names, tools, sequential: options.sequential };
-        let fork = parts.fork(&source, state.start(), &leaving, &changed);
+        let fork = parts.fork(&source, run.state.start(), &leaving, &changed);
         let anew = leaving.anew.is_some();
-        let at = state.tick(SystemClock.now_ms());
-        let mut next = state.accept(Input::Fork(Box::new(fork)));
+        let at = run.state.tick(SystemClock.now_ms());
+        let mut next = run.state.accept(Input::Fork(Box::new(fork)));
         while let Some(event) = next {
-            let record = Record { at, event };
-            state.apply_record(&record);
-            timeline.events(&state, std::slice::from_ref(&record));
-            next = state.step();
+            run.take(&Record { at, event });
+            next = run.state.step();
         }
+        let Followed { state, timeline } = run;
         let account = account(&state, &timeline);
         Ok(DryRun {
-            run: source.info.id.clone(),
-            events: source.events,
+            run: source.run.info.id.clone(),
+            events: source.run.events,
             shared,
             anew,
             state,
@@ -104,9 +99,9 @@ impl Host {
     /// Tools whose files are another version by now. Servers are not asked, and a tool that is gone is as it was.
     async fn changed_files(&self, source: &Source, options: &RunOptions, config: &Config) -> Vec<ToolDef> {
         let workspace = places::workspace(&self.environment, &options.document);
-        let catalogue = tools::catalogue(options, config, &source.dir, &workspace, &self.observer).await;
+        let catalogue = tools::catalogue(options, config, &source.run.dir, &workspace, &self.observer).await;
         let Ok(catalogue) = catalogue else { return Vec::new() };
-        let newer = changed_tools(options.origin, &source.graph, &catalogue, self.observer.as_ref());
+        let newer = changed_tools(options.origin, &source.run.graph, &catalogue, self.observer.as_ref());
         catalogue.close().await;
         newer
     }

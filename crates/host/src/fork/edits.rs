@@ -1,14 +1,17 @@
 //! Edited messages of a fork: which text or outcome a message came from (C-13).
 
+use super::forkable::Forkable;
 use crate::error::Error;
 use crate::ways::WayOut;
-use selvedge_engine::{Body, EffectId, Event, Place};
+use selvedge_engine::{Body, EffectId, Event, Outcome, Place};
 use selvedge_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many events a message about a wrong number names.
 const NAMED: usize = 12;
+/// Events that are looked at in one go.
+const PAGE: u64 = 1024;
 
 /// The edited messages of a fork.
 #[derive(Default)]
@@ -21,9 +24,17 @@ pub(crate) struct Edits {
     first: Option<u64>,
 }
 
+/// The messages that are to be edited, as the journal has them.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Texts of the document, with their events.
+    texts: Vec<(u64, Event, String)>,
+    edits: Edits,
+}
+
 /// A message that may be edited, or why it may not.
 enum Message {
-    Text(Place),
+    Text(Event),
     Outcome(EffectId),
     Not(&'static str),
 }
@@ -33,13 +44,18 @@ struct Messages<'s> {
     store: &'s Store,
     run: &'s str,
     events: u64,
-    /// Where the texts of some events stand in the document.
-    places: &'s BTreeMap<u64, Option<Place>>,
 }
 
 impl Edits {
-    /// Looks up the messages that are to be edited, each with the number of its event, in the first `events` of a run; `places` are those of texts of the
-    /// document, unless it is another one (`anew`).
+    /// The last event that a fork at event `at` shares: none at or after the first edited outcome.
+    pub(crate) fn last_shared(&self, at: u64) -> u64 {
+        self.first.map_or(at, |first| at.min(first.saturating_sub(1)))
+    }
+}
+
+impl Found {
+    /// Looks up the messages that are to be edited, each with the number of its event, in the first `events` of a run, whose document is another
+    /// one if it begins `anew`.
     ///
     /// # Errors
     /// A number names no message, or one that can't be edited.
@@ -48,11 +64,10 @@ impl Edits {
         run: &str,
         events: u64,
         edited: &[(u64, String)],
-        places: &BTreeMap<u64, Option<Place>>,
         anew: bool,
     ) -> Result<Self, Error> {
-        let messages = Messages { store, run, events, places };
-        let mut edits = Self::default();
+        let messages = Messages { store, run, events };
+        let mut found = Self::default();
         for (n, text) in edited {
             let n = *n;
             if !(1..=events).contains(&n) {
@@ -60,20 +75,17 @@ impl Edits {
                 return Err(Error::usage("C-13", "unknown-event", &message).help(&messages.listed()?));
             }
             match messages.get(n)? {
-                Message::Text(place) if !anew => edits.texts.push((n, place, text.clone())),
+                Message::Text(event) if !anew => found.texts.push((n, event, text.clone())),
                 Message::Text(_) => {
                     let message = format!("event {n} is a text of the document, which `--document` replaces");
                     return Err(Error::usage("C-13", "not-editable", &message)
                         .help("edit the text in the new document"));
                 }
-                Message::Outcome(effect) => edits.outcome(&messages, n, effect, text)?,
-                Message::Not(why) => {
-                    let message = format!("event {n} of run {run} {why}");
-                    return Err(Error::usage("C-13", "not-editable", &message).help(&messages.listed()?));
-                }
+                Message::Outcome(effect) => found.outcome(&messages, n, effect, text)?,
+                Message::Not(why) => return Err(messages.not_editable(n, why)),
             }
         }
-        Ok(edits)
+        Ok(found)
     }
 
     fn outcome(
@@ -83,7 +95,7 @@ impl Edits {
         effect: EffectId,
         text: &str,
     ) -> Result<(), Error> {
-        let Some((came, keeps_calls)) = messages.came(&effect)? else {
+        let Some((came, keeps_calls)) = messages.came(&effect, n)? else {
             let message =
                 format!("the call of event {n} was not run: a limit, a schema or a person refused it");
             return Err(Error::usage("C-13", "not-editable", &message)
@@ -93,30 +105,49 @@ impl Edits {
             let message = format!("event {n} is a model's reply, and an empty one is asked for again");
             return Err(Error::usage("C-13", "not-editable", &message).help("give it a text"));
         }
-        self.first = Some(self.first.map_or(came, |first| first.min(came)));
-        self.outcomes.insert(effect, text.into());
+        let first = &mut self.edits.first;
+        *first = Some(first.map_or(came, |first| first.min(came)));
+        self.edits.outcomes.insert(effect, text.into());
         Ok(())
     }
 
-    /// The last event that a fork at event `at` shares: none at or after the first edited outcome.
-    pub(crate) fn last_shared(&self, at: u64) -> u64 {
-        self.first.map_or(at, |first| at.min(first.saturating_sub(1)))
+    /// After which events the run has to be looked at, for a fork at event `at`.
+    pub(super) fn moments(&self, at: u64) -> impl Iterator<Item = u64> {
+        let texts = self.texts.iter().map(|(n, ..)| n.saturating_sub(1));
+        texts.chain([at, self.edits.last_shared(at)])
+    }
+
+    /// With where the texts stand in the document.
+    ///
+    /// # Errors
+    /// A text stands where it can't be edited.
+    pub(super) fn placed(self, run: &Forkable) -> Result<Edits, Error> {
+        let mut edits = self.edits;
+        for (n, event, text) in self.texts {
+            let why = match run.state_at(n.saturating_sub(1))?.place_of(&event) {
+                Some(Place::Shared) => {
+                    "is a text of the document that each iteration of a loop, or each path over a list, says: edit it in the \
+                     document (`--document`)"
+                }
+                Some(place) => {
+                    edits.texts.push((n, place, text));
+                    continue;
+                }
+                None => "is a text without a place",
+            };
+            let messages = Messages { store: &run.store, run: run.id(), events: run.events };
+            return Err(messages.not_editable(n, why));
+        }
+        Ok(edits)
     }
 }
 
 impl Messages<'_> {
     fn get(&self, n: u64) -> Result<Message, Error> {
-        Ok(match self.recorded_event(n)? {
-            Some(Event::Appended { body: Body::Text(..), .. }) => {
-                match self.places.get(&n).cloned().flatten() {
-                    Some(Place::Shared) => Message::Not(
-                        "is a text of the document that each iteration of a loop, or each path over a list, says: edit it in the \
-                         document (`--document`)",
-                    ),
-                    Some(place) => Message::Text(place),
-                    None => Message::Not("is a text without a place"),
-                }
-            }
+        let entry = self.store.journal(self.run, n)?.next().transpose()?;
+        let event = entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok());
+        Ok(match event {
+            Some(event @ Event::Appended { body: Body::Text(..), .. }) => Message::Text(event),
             Some(Event::Appended { body: Body::Reply(effect) | Body::Output(effect), .. }) => {
                 Message::Outcome(effect)
             }
@@ -130,34 +161,48 @@ impl Messages<'_> {
         })
     }
 
-    fn recorded_event(&self, n: u64) -> Result<Option<Event>, Error> {
-        let entry = self.store.journal(self.run, n)?.next().transpose()?;
-        Ok(entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()))
+    fn not_editable(&self, n: u64, why: &str) -> Error {
+        let message = format!("event {n} of run {} {why}", self.run);
+        match self.listed() {
+            Ok(listed) => Error::usage("C-13", "not-editable", &message).help(&listed),
+            Err(error) => error,
+        }
     }
 
-    /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
-    /// with calls.
-    fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Error> {
+    /// The event before event `n` at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
+    /// with calls. Most came right before: it is looked for page by page, from there back.
+    fn came(&self, effect: &EffectId, n: u64) -> Result<Option<(u64, bool)>, Error> {
         let name = serde_json::Value::from(&*effect.0).to_string();
-        for entry in self.store.journal(self.run, 1)?.until(self.events) {
-            let entry = entry?;
-            // Cheaper than reading each event.
-            if !entry.json.contains(&name) {
-                continue;
-            }
-            match selvedge_runtime::recorded(entry.json.as_bytes()) {
-                Ok(Event::Completed { effect: of, outcome, .. }) if of == *effect => {
-                    let silent =
-                        !matches!(&outcome, selvedge_engine::Outcome::Reply(reply) if reply.calls.is_empty());
-                    return Ok(Some((entry.n, silent)));
+        let mut behind = n;
+        while behind > 1 {
+            let first = behind.saturating_sub(PAGE).max(1);
+            let mut found = None;
+            for entry in self.store.journal(self.run, first)?.until(behind - 1) {
+                let entry = entry?;
+                // Cheaper than reading each event.
+                if !entry.json.contains(&name) {
+                    continue;
                 }
-                Ok(Event::Reused { effect: of, from, .. }) if of == *effect => {
-                    // The same outcome under another id; where it came from decides nothing about the place.
-                    let silent = self.came(&from)?.is_none_or(|(_, silent)| silent);
-                    return Ok(Some((entry.n, silent)));
+                match selvedge_runtime::recorded(entry.json.as_bytes()) {
+                    Ok(Event::Completed { effect: of, outcome, .. }) if of == *effect => {
+                        let silent = !matches!(&outcome, Outcome::Reply(reply) if reply.calls.is_empty());
+                        found = Some((entry.n, silent, None));
+                    }
+                    Ok(Event::Reused { effect: of, from, .. }) if of == *effect => {
+                        found = Some((entry.n, true, Some(from)));
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
+            if let Some((came, silent, from)) = found {
+                // The same outcome under another id; where it came from decides nothing about the place.
+                let silent = match from {
+                    Some(from) => self.came(&from, came)?.is_none_or(|(_, silent)| silent),
+                    None => silent,
+                };
+                return Ok(Some((came, silent)));
+            }
+            behind = first;
         }
         Ok(None)
     }

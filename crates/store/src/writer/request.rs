@@ -30,7 +30,16 @@ enum Op {
     Blobs,
     PutInboxEntry(InboxEntry),
     RemoveInboxEntry(String),
-    Adopt(Store, Vec<String>),
+    Adopt(Store, Adopted),
+}
+
+/// What is taken over of another store.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    /// Runs that are here already and have come further there: the first event that is missing here.
+    pub(crate) further: Vec<(String, u64)>,
+    /// Runs that are not here, the source of a fork before it.
+    pub(crate) new: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -90,8 +99,8 @@ impl Request {
     }
 
     /// Runs of another store, with all its contents.
-    pub(crate) fn adopt(from: Store, runs: Vec<String>) -> Self {
-        Self::new(Op::Adopt(from, runs), Vec::new())
+    pub(crate) fn adopt(from: Store, adopted: Adopted) -> Self {
+        Self::new(Op::Adopt(from, adopted), Vec::new())
     }
 
     /// Events of the library, with the contents that they name.
@@ -196,8 +205,8 @@ pub(super) fn apply(
             inbox::delete(conn, id).map_err(sql)?;
             None
         }
-        Op::Adopt(from, runs) => {
-            adopt(conn, db, ends, from, runs)?;
+        Op::Adopt(from, adopted) => {
+            adopt(conn, db, ends, from, adopted)?;
             None
         }
         Op::Library => {
@@ -293,7 +302,7 @@ fn create(
             let run = fork.run.clone();
             return Err(StoreError::OutOfOrder { run, expected: last, got: fork.events });
         }
-        let hash = chain::hash_of(conn, key, fork.events).map_err(sql)?;
+        let hash = chain::hash_of(conn, key, fork.events, |key| index::parent(conn, key)).map_err(sql)?;
         head = Head { n: fork.events, since: None, hash };
         parent = Some(key);
     }

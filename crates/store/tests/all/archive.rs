@@ -294,14 +294,14 @@ fn runs_are_taken_over_whole_or_not_at_all() {
         store.create_run(new_run("own"), events("own", 1, 2)).wait().unwrap();
         let both = || vec!["source".to_owned(), "fork".to_owned()];
         // A fork without its source, one of which there is none, and one whose id is used.
-        assert!(store.adopt(&staged, vec!["fork".into()]).wait().is_err());
-        assert!(store.adopt(&staged, [both(), vec!["none".into()]].concat()).wait().is_err());
-        assert!(store.adopt(&staged, [both(), vec!["fork".into()]].concat()).wait().is_err());
+        assert!(store.adopt(&staged, Vec::new(), vec!["fork".into()]).wait().is_err());
+        assert!(store.adopt(&staged, Vec::new(), [both(), vec!["none".into()]].concat()).wait().is_err());
+        assert!(store.adopt(&staged, Vec::new(), [both(), vec!["fork".into()]].concat()).wait().is_err());
         let ids = || -> Vec<String> {
             store.runs(&RunFilter::default()).unwrap().sound.into_iter().map(|run| run.id).collect()
         };
         assert_eq!(ids(), ["own"]);
-        store.adopt(&staged, both()).wait().unwrap();
+        store.adopt(&staged, Vec::new(), both()).wait().unwrap();
         assert_eq!(ids().len(), 3);
         assert_eq!(journal(&store, "fork"), journal(&staged, "fork"));
         // They go on like others.

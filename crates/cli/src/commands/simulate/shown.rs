@@ -7,7 +7,7 @@ use crate::inspect::{events, explain};
 use crate::names;
 use crate::ui::Ui;
 use selvedge_engine::{Event, Outcome, Record, State};
-use selvedge_host::timeline::Timeline;
+use selvedge_host::timeline::Followed;
 use selvedge_store::RunInfo;
 use selvedge_world::{Finding, Hit, Report, Stop, Trial};
 use serde_json::{Value, json};
@@ -93,7 +93,9 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
     findings.iter().for_each(|finding| shown(&mut page, finding, args));
     page.gap();
     ui.page(&page.take());
-    explain::simulated(run_info(seed, state, records, args), state, timeline(state, records), ui);
+    let mut run = Followed::new(state.graph());
+    records.iter().for_each(|record| run.take(record));
+    explain::simulated(run_info(seed, state, records, args), state, run.timeline, ui);
     exit
 }
 
@@ -109,17 +111,6 @@ fn luck_of(page: &mut Page, label: &str, luck: &[String]) {
     if left_out > 0 {
         page.labelled("", DIM, INDENT, &format!("… {left_out} more: --json has all"), 1);
     }
-}
-
-/// What happened in a run that is recorded nowhere.
-fn timeline(state: &State, records: &[Record]) -> Timeline {
-    let mut timeline = Timeline::new(state.graph());
-    let mut fold = State::new(state.graph().clone());
-    for record in records {
-        fold.apply_record(record);
-        timeline.events(&fold, std::slice::from_ref(record));
-    }
-    timeline
 }
 
 fn run_info(seed: u64, state: &State, records: &[Record], args: &SimulateArgs) -> RunInfo {

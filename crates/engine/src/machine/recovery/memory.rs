@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What a recovering flow remembers. Flows that never fail have none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecoveryState {
     /// What the recovery itself ran into since the node's last turn: the model, the compiler.
     pub(super) recovery_fault: Option<Fault>,
@@ -42,7 +42,7 @@ pub(crate) struct RecoveryState {
 }
 
 /// A call that was decided on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Attempt {
     pub(super) tool: Arc<str>,
     /// `None`: those of the node's own call.

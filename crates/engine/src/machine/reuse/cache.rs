@@ -1,6 +1,8 @@
 //! Recorded outcomes that may stand for new requests (E-29).
 
 use super::lineage::{Face, Saved, Unlike};
+use super::recording::Recording;
+pub(crate) use super::said::Key;
 use crate::effect::{EffectId, Outcome};
 use crate::fault::FaultKind;
 use crate::ids::NodeIx;
@@ -28,7 +30,7 @@ impl Spot {
 }
 
 /// Numbers of frames, by their paths without visits. The root is 0.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(HashMap<FramePath, u32>);
 
 impl Keys {
@@ -49,9 +51,6 @@ impl Keys {
         *self.0.entry(path.without_visits()).or_insert(next)
     }
 }
-
-/// Digest of what was asked.
-pub(crate) type Key = [u8; 32];
 
 /// Whose turn it is among equal requests of a node: those of the latest visit first, in the order of its requests.
 pub(crate) type Turn = (Reverse<u32>, u32);
@@ -139,7 +138,7 @@ impl RecordedOutcome {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(super) node: Spot,
     pub(super) kept: RecordedOutcome,
@@ -148,7 +147,7 @@ pub(crate) struct Entry {
 }
 
 /// Successes of an earlier part of the run, or of the run that it was forked from, by what was asked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReuseCache {
     entries: BTreeMap<EffectId, Entry>,
     /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
@@ -157,8 +156,8 @@ pub(crate) struct ReuseCache {
     writes: BTreeMap<Key, BTreeSet<(Spot, EffectId)>>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
     unknown: BTreeSet<(Spot, Key)>,
-    /// Effects in frames of which the run that this one was forked from knows what came of them, under whatever id.
-    answered: BTreeSet<EffectId>,
+    /// What the run recorded that this one was forked from: of effects in frames it knows what came of them, under whatever id.
+    source: Option<Arc<Recording>>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
@@ -202,14 +201,17 @@ impl ReuseCache {
         self.entries.get(effect).map(|entry| &entry.kept)
     }
 
-    /// The run that this one was forked from knows what came of these.
-    pub(crate) fn note_answered(&mut self, effects: impl IntoIterator<Item = EffectId>) {
-        self.answered.extend(effects);
+    /// The run was forked from one that had recorded this.
+    pub(crate) fn note_source(&mut self, past: &Arc<Recording>) {
+        let knows = !past.inner.kept.is_empty() || !past.renamed.is_empty();
+        self.source = knows.then(|| Arc::clone(past));
     }
 
-    /// Whether that run knows what came of it.
+    /// Whether that run knows what came of an effect in a frame.
     pub(crate) fn knows(&self, effect: &EffectId) -> bool {
-        self.answered.contains(effect)
+        let knows =
+            |past: &Recording| past.inner.kept.contains_key(effect) || past.renamed.contains_key(effect);
+        self.source.as_deref().is_some_and(knows)
     }
 
     pub(crate) fn is_foreign(&self, effect: &EffectId) -> bool {

@@ -8,7 +8,7 @@ use crate::machine::frame::{Frame, Frames};
 use crate::machine::node::{LeafPhase, NodePhase};
 use crate::machine::opened::FrameStatus;
 use crate::machine::phase::{Slot, SlotState};
-use crate::machine::reuse::cache::{Key, RecordedOutcome, Spot};
+use crate::machine::reuse::cache::{Key, Spot};
 use crate::machine::reuse::recording::{Inner, NodePlace, Recording};
 use crate::machine::state::State;
 use crate::place::{FramePath, FramePathRef};
@@ -32,6 +32,16 @@ impl State {
     /// Whether it began with [`State::recording`].
     pub fn is_recording(&self) -> bool {
         self.recorder.is_some()
+    }
+
+    /// The run as it is now, as a state that began with [`State::new`] has it.
+    #[must_use]
+    pub fn snapshot(&mut self) -> State {
+        let recorder = self.recorder.take();
+        let mut now = self.clone();
+        self.recorder = recorder;
+        now.frames.iter_mut().for_each(Frame::forget_retired);
+        now
     }
 
     /// What the run has recorded so far, for a fork of it that leaves it here: its `forked` is to be the next event of this state, which
@@ -81,61 +91,49 @@ impl State {
         places: &BTreeMap<Arc<str>, NodeIx>,
         first: NodeIx,
     ) {
-        let mut rest = Recording { renamed: past.renamed.clone(), ..Recording::default() };
+        let keeps = self.recorder.is_some();
+        let mut rest = Recording::default();
         self.reuse.doubt(past.doubtful);
         // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
         let taken: BTreeSet<NodeIx> = places.values().copied().collect();
+        let root = self.frames.root();
         let place = |id: &Arc<str>| {
-            let same = || self.frames.root().by_id(id).filter(|node| !taken.contains(node));
+            let same = || root.of_id(id).filter(|node| !taken.contains(node));
             places.get(id).copied().or_else(same)
         };
         let begun = past.visits.iter().filter(|(_, visits)| **visits > 0);
-        let begun: Vec<NodeIx> = begun.filter_map(|(id, _)| place(id)).collect();
-        let spots: BTreeMap<Arc<str>, NodeIx> = past
-            .kept
-            .iter()
-            .map(|(id, _)| id)
-            .chain(past.unknown.iter().map(|(id, _)| id))
-            .filter_map(|id| Some((id.clone(), place(id)?)))
-            .collect();
-        begun.into_iter().for_each(|node| self.reuse.note_begun(Spot { frame: 0, node }));
+        begun.filter_map(|(id, _)| place(id)).for_each(|node| self.reuse.note_begun(Spot { frame: 0, node }));
         for (id, kept) in past.edited(texts) {
-            match spots.get(&id) {
-                Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
+            match place(&id) {
+                Some(node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
                     self.reuse.add(Spot { frame: 0, node }, kept, true);
                 }
-                place => {
-                    if place.is_none()
-                        && let Some(write) = kept.write.filter(|_| kept.is_success())
-                    {
+                None => {
+                    if let Some(write) = kept.write.filter(|_| kept.is_success()) {
                         self.reuse.add_elsewhere(write);
                     }
-                    match place {
-                        None => self.reuse.add_unmatched(id, kept),
-                        Some(&node) => {
-                            if node < first {
-                                self.keeps(&kept.effect, kept.saved().0);
-                            }
-                            rest.kept.push((id, kept));
-                        }
+                    self.reuse.add_unmatched(id, kept);
+                }
+                Some(node) => {
+                    if let Some(lineage) = self.lineage.as_mut().filter(|_| node < first) {
+                        lineage.keeps(&kept.effect, kept.saved().0);
+                    }
+                    if keeps {
+                        rest.kept.push((id, kept));
                     }
                 }
             }
         }
         for (id, write) in &past.unknown {
-            match spots.get(id) {
-                Some(&node) if node >= first => self.reuse.add_unknown(Spot { frame: 0, node }, *write),
-                place => {
-                    if place.is_none() {
-                        self.reuse.add_elsewhere(*write);
-                        self.reuse.add_unmatched_unknown(id.clone(), *write);
-                    } else {
-                        rest.unknown.insert((id.clone(), *write));
-                    }
+            match place(id) {
+                Some(node) if node >= first => self.reuse.add_unknown(Spot { frame: 0, node }, *write),
+                None => {
+                    self.reuse.add_elsewhere(*write);
+                    self.reuse.add_unmatched_unknown(id.clone(), *write);
                 }
+                Some(_) => drop(rest.unknown.insert((id.clone(), *write))),
             }
         }
-        rest.visits.clone_from(&past.visits);
         let frame = self.frames.root_mut();
         for node in frame.nodes_from(NodeIx(0)) {
             let seen = past.visits.get(&frame.graph.nodes[node].id).copied().unwrap_or(0);
@@ -143,13 +141,18 @@ impl State {
             row.visit = row.visit.max(seen);
             row.tries = 0;
         }
-        for (id, seen) in &past.visits {
-            let Some(dataflow) = &mut frame.dataflow else { break };
-            let prior_visits = dataflow.prior_visits.entry(id.clone()).or_default();
-            *prior_visits = (prior_visits.0.max(*seen), 0, 0);
+        // Those of nodes that are there are in their rows.
+        let gone: Vec<_> = past.visits.iter().filter(|(id, _)| frame.of_id(id).is_none()).collect();
+        if let Some(dataflow) = &mut frame.dataflow {
+            dataflow.prior_visits.values_mut().for_each(|prior| *prior = (prior.0, 0, 0));
+            for (id, seen) in gone {
+                let prior_visits = dataflow.prior_visits.entry(id.clone()).or_default();
+                prior_visits.0 = prior_visits.0.max(*seen);
+            }
         }
-        if self.recorder.is_some() {
-            self.recorder = Some(Box::new(rest));
+        if keeps {
+            let (visits, renamed) = (past.visits.clone(), past.renamed.clone());
+            self.recorder = Some(Box::new(Recording { visits, renamed, ..rest }));
         }
     }
 }
@@ -242,16 +245,16 @@ impl State {
     /// fork with another graph, which node stands for one of the source's own graph.
     pub(in crate::machine) fn inherit_frames(
         &mut self,
-        past: &Recording,
+        past: &Arc<Recording>,
         texts: &BTreeMap<EffectId, Arc<str>>,
         places: Option<&BTreeMap<Arc<str>, NodeIx>>,
     ) {
-        self.reuse.note_answered(past.inner.kept.keys().chain(past.renamed.keys()).cloned());
+        self.reuse.note_source(past);
         let moved =
             |site: &NodePlace| places.map_or_else(|| Some(site.clone()), |places| self.moved(site, places));
-        let kept = past.inner.kept.values().map(|(site, kept)| (site.clone(), kept.clone()));
-        let kept: Vec<(NodePlace, RecordedOutcome)> = past.edited_of(&kept.collect::<Vec<_>>(), texts);
-        let rows: Vec<_> = kept.into_iter().map(|(site, kept)| (moved(&site), kept)).collect();
+        let kept = past.inner.kept.values().map(|(site, kept)| (site, kept));
+        let rows: Vec<_> =
+            past.edited_of(kept, texts).into_iter().map(|(site, kept)| (moved(site), kept)).collect();
         let unknown: Vec<_> = past.inner.unknown.iter().map(|(site, key)| (moved(site), *key)).collect();
         let visits = past.inner.visits.iter().filter_map(|(site, visits)| Some((moved(site)?, *visits)));
         let visits: BTreeMap<NodePlace, u32> = visits.collect();
@@ -260,13 +263,14 @@ impl State {
         for (site, kept) in rows {
             match site.as_ref().and_then(|site| self.spot_of(site)).zip(site) {
                 Some((spot, site)) => {
-                    let open = !self.is_final(&site) && (kept.is_success() || kept.unknown().is_some());
-                    let stands = !open && self.is_final(&site);
-                    inner.kept.insert(kept.effect.clone(), (site, kept.clone()));
-                    if stands {
-                        self.keeps(&kept.effect, kept.saved().0);
+                    let stands = self.is_final(&site);
+                    if let Some(lineage) = self.lineage.as_mut().filter(|_| stands) {
+                        lineage.keeps(&kept.effect, kept.saved().0);
                     }
-                    if open {
+                    if self.recorder.is_some() {
+                        inner.kept.insert(kept.effect.clone(), (site, kept.clone()));
+                    }
+                    if !stands && (kept.is_success() || kept.unknown().is_some()) {
                         self.reuse.add(spot, kept, true);
                     }
                 }

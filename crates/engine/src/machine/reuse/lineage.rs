@@ -166,7 +166,7 @@ impl Face {
 }
 
 /// What became of the requests of a run that began anew.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage {
     origins: BTreeMap<EffectId, Origin>,
     saved: Saved,
@@ -179,8 +179,16 @@ pub(crate) struct Lineage {
     inputs: bool,
 }
 
+impl Lineage {
+    /// An outcome of a shared event stands.
+    pub(crate) fn keeps(&mut self, effect: &EffectId, saved: Saved) {
+        self.saved.add(&saved);
+        self.origins.insert(effect.clone(), Origin::Kept(saved));
+    }
+}
+
 /// What another document says that the recorded one did not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Edited {
     root: BTreeSet<NodeIx>,
     /// Nodes of inner graphs that are as they were, by id and definition.
@@ -221,14 +229,6 @@ impl State {
     /// The same of a run that is resumed; of a fork what was known before stays.
     pub(crate) fn go_on_with_lineage(&mut self) {
         self.lineage.get_or_insert_default();
-    }
-
-    /// An outcome of a shared event stands.
-    pub(crate) fn keeps(&mut self, effect: &EffectId, saved: Saved) {
-        if let Some(lineage) = &mut self.lineage {
-            lineage.saved.add(&saved);
-            lineage.origins.insert(effect.clone(), Origin::Kept(saved));
-        }
     }
 
     /// A recorded outcome was taken; `edited`: with another text.

@@ -44,25 +44,27 @@ impl Recording {
     /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
     /// node again, in later visits, is what the edit takes the place of.
     pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, RecordedOutcome)> {
-        self.edited_of(&self.kept, texts)
+        let kept = self.kept.iter().map(|(node, kept)| (node, kept));
+        self.edited_of(kept, texts).into_iter().map(|(node, kept)| (node.clone(), kept)).collect()
     }
 
     /// The same of these.
-    pub(crate) fn edited_of<Of: PartialEq + Clone>(
-        &self,
-        kept: &[(Of, RecordedOutcome)],
+    pub(crate) fn edited_of<'p, Of: PartialEq>(
+        &'p self,
+        kept: impl Iterator<Item = (&'p Of, &'p RecordedOutcome)> + Clone,
         texts: &BTreeMap<EffectId, Arc<str>>,
-    ) -> Vec<(Of, RecordedOutcome)> {
+    ) -> Vec<(&'p Of, RecordedOutcome)> {
         let texts: BTreeMap<&EffectId, &Arc<str>> =
             texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
-        let edits: Vec<&(Of, RecordedOutcome)> =
-            kept.iter().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
+        let edits: Vec<(&Of, &RecordedOutcome)> =
+            kept.clone().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
         let later = |node: &Of, kept: &RecordedOutcome| {
             // Turns of later visits come first.
-            edits.iter().any(|(of, edit)| of == node && edit.key == kept.key && kept.turn.0 < edit.turn.0)
+            edits.iter().any(|(of, edit)| *of == node && edit.key == kept.key && kept.turn.0 < edit.turn.0)
         };
-        let rest = kept.iter().filter(|(node, kept)| !later(node, kept)).cloned();
-        rest.map(|(node, mut kept)| {
+        let rest = kept.filter(|(node, kept)| !later(node, kept));
+        rest.map(|(node, kept)| {
+            let mut kept = kept.clone();
             // What stands beside a failure of the source is judged like anything else in a fork.
             kept.beside = false;
             if let Some(text) = texts.get(&kept.effect) {

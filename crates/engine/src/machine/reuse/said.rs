@@ -1,0 +1,132 @@
+//! What a model is sent, as a digest: each message adds to the one of those before it. Most requests say what an earlier one of the
+//! same thread said, and a little more, so digests of threads are kept.
+
+use crate::ids::MessageIx;
+use crate::message::{Message, Role, Thread};
+use crate::messages::{Log, Messages};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// Digest of what was asked.
+pub(crate) type Key = [u8; 32];
+
+/// Threads whose digests are kept. Beyond that all are forgotten: the next one of each thread looks at all of its messages.
+const KEPT: usize = 1 << 14;
+
+/// Digests of threads: by the last message with all before it, where the thread begins among these, and what stands before the thread. A
+/// cache only: nothing of a run's state is in it.
+#[derive(Default)]
+pub(crate) struct Said(Mutex<HashMap<(usize, u32, Key), (Thread, Key)>>);
+
+impl Clone for Said {
+    /// What is asked for again is found again.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Said")
+    }
+}
+
+impl Said {
+    /// The digest of the messages of a request over `thread`, which are in `log`; of those of earlier editions `ids` of calls are a part (E-42).
+    pub(super) fn in_request(&self, messages: &Messages, thread: &Thread, log: &Log, ids: bool) -> Key {
+        if thread.is_cut() {
+            // Orphans are mended in it: no other request begins with the same for sure.
+            let all = messages.as_slice();
+            let before = |at: usize| all.iter().take(at).rev().map(AsRef::as_ref);
+            let each = all.iter().enumerate();
+            return each.fold(Key::default(), |said, (at, message)| with(said, message, before(at), ids));
+        }
+        let before = messages.before().map(|system| with(Key::default(), system, std::iter::empty(), ids));
+        self.on(thread, before.unwrap_or_default(), log, ids)
+    }
+
+    /// The digest of a thread behind what `before` is the digest of.
+    fn on(&self, thread: &Thread, before: Key, log: &Log, ids: bool) -> Key {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = before;
+        let mut new = Vec::new();
+        let mut back = thread.backwards();
+        while let Some((link, message)) = back.next() {
+            if let Some((_, known)) = kept.get(&(link, thread.skipped(), before)) {
+                said = *known;
+                break;
+            }
+            new.push((message, back.clone()));
+        }
+        let message = |ix: MessageIx| &*log[ix];
+        for (ix, back) in new.into_iter().rev() {
+            said = with(said, message(ix), back.map(|(_, ix)| message(ix)), ids);
+        }
+        if let Some((link, _)) = thread.backwards().next() {
+            if kept.len() >= KEPT {
+                kept.clear();
+            }
+            // The thread is kept, so that what it is known by stays its own.
+            kept.insert((link, thread.skipped(), before), (thread.clone(), said));
+        }
+        said
+    }
+}
+
+/// With one message more. `before`: those before it, the last one first.
+fn with<'m>(said: Key, message: &Message, before: impl Iterator<Item = &'m Message>, ids: bool) -> Key {
+    let hash = Sha256::new().chain_update(said);
+    match ids {
+        true => digested(hash, message),
+        false => digested(hash, &Unnamed::of(message, before)),
+    }
+}
+
+/// A message without the ids of its calls: they are names that providers give, or that are made of places; frames of later visits
+/// have others, and say the same (E-29).
+#[derive(Serialize)]
+struct Unnamed<'m> {
+    role: Role,
+    content: &'m str,
+    calls: Vec<(&'m str, &'m Value)>,
+    /// Of a result, which call it is of: how many messages back, and which one there. None is there of an orphan.
+    of: Option<Option<(usize, usize)>>,
+    name: Option<&'m str>,
+}
+
+impl<'m> Unnamed<'m> {
+    fn of<'b>(message: &'m Message, before: impl Iterator<Item = &'b Message>) -> Self {
+        let of = message.tool_call_id.as_ref().map(|id| {
+            let call = |message: &Message| message.tool_calls.iter().position(|call| call.id == *id);
+            before.enumerate().find_map(|(back, message)| Some((back, call(message)?)))
+        });
+        let calls = message.tool_calls.iter().map(|call| (&*call.name, &call.arguments)).collect();
+        Self { role: message.role, content: &message.content, calls, of, name: message.name.as_deref() }
+    }
+}
+
+/// The digest of a value as JSON, which is not kept as text.
+pub(super) fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
+    digested(Sha256::new(), content)
+}
+
+fn digested<T: Serialize + ?Sized>(hash: Sha256, content: &T) -> Key {
+    struct Digest(Sha256);
+    impl std::io::Write for Digest {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut digest = Digest(hash);
+    // Nothing that is digested can't be JSON.
+    let _ = serde_json::to_writer(&mut digest, content);
+    digest.0.finalize().into()
+}
