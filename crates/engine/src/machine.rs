@@ -39,6 +39,7 @@ mod request;
 mod retry;
 mod reuse;
 mod scope;
+mod since;
 mod size;
 mod sizes;
 mod skip;

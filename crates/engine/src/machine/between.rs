@@ -1,6 +1,7 @@
 //! What a graph is given that works between the rounds of a model and its tools: what was called since it did so last,
 //! and how large the conversation has become.
 
+use super::since::Made;
 use super::state::State;
 use crate::effect::Tokens;
 use crate::fault::Fault;
@@ -9,22 +10,6 @@ use crate::ids::NodeRef;
 use crate::message::ToolCall;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// What has happened since the last time.
-#[derive(Debug, Default)]
-pub(crate) struct Since {
-    calls: Vec<Made>,
-    /// Tokens of the last request and its reply, by the provider's figures; 0 if it said none.
-    used: u64,
-}
-
-/// A call that came to its end.
-#[derive(Debug)]
-struct Made {
-    call: ToolCall,
-    version: Arc<str>,
-    result: Result<Arc<Value>, Box<Fault>>,
-}
 
 impl State {
     /// Whether a graph works between the rounds of a node.

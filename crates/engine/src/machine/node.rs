@@ -1,10 +1,10 @@
 //! How far a node has come: it waits, its body runs, or this is what it left.
 
-use super::between::Since;
 use super::opened::Children;
 use super::phase::{AskPhase, CallsPhase, ModelPhase, Publication};
 use super::recovery::memory::RecoveryState;
 use super::reuse::records::Records;
+use super::since::Since;
 use crate::effect::{EffectId, Effects, ModelReply};
 use crate::fault::Fault;
 use crate::ids::{FrameIx, LeafIx, MessageIx};
