@@ -17,10 +17,12 @@ pub(crate) type Key = [u8; 32];
 /// Threads whose digests are kept. Beyond that all are forgotten: the next one of each thread looks at all of its messages.
 const KEPT: usize = 1 << 14;
 
-/// Digests of threads: by the last message with all before it, where the thread begins among these, and what stands before the thread. A
-/// cache only: nothing of a run's state is in it.
+/// A thread: its last message with all before it, where it begins among these, and what stands before it.
+type On = (usize, u32, Key);
+
+/// Digests of threads. A cache only: nothing of a run's state is in it.
 #[derive(Default)]
-pub(crate) struct Said(Mutex<HashMap<(usize, u32, Key), (Thread, Key)>>);
+pub(crate) struct Said(Mutex<HashMap<On, (Thread, Key)>>);
 
 impl Clone for Said {
     /// What is asked for again is found again.
