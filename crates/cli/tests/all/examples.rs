@@ -1,5 +1,6 @@
 //! The examples run to their end as their READMEs say, with the scripted replies in place of a model.
 
+mod agents;
 mod docs;
 mod plans;
 mod steps;

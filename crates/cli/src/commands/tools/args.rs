@@ -109,8 +109,8 @@ tool's schema refuses the arguments.";
 pub(crate) struct RunArgs {
     /// The tool's name
     pub(crate) tool: String,
-    /// Its arguments, a JSON object, or FailureILE that has it, @- for stdin; {} if they are not given
-    #[arg(long, value_name = "JSON|FailureILE|@-")]
+    /// Its arguments, a JSON object, or @FILE that has it, @- for stdin; {} if they are not given
+    #[arg(long, value_name = "JSON|@FILE|@-")]
     pub(crate) args: Option<String>,
     /// Refuse to run it where it can't be isolated
     #[arg(long)]

@@ -126,6 +126,9 @@ pub(super) fn why(version: &Version) -> String {
         return shown.clone();
     }
     let field = |name: &str| version.request.get(name).and_then(Value::as_str);
+    if let Some(broken) = field("mends") {
+        return format!("mends {}", short(broken));
+    }
     match (&version.request, field("imported"), field("description")) {
         (Value::Null, ..) => String::new(),
         (Value::String(text), ..) => text.clone(),

@@ -138,7 +138,7 @@ fn the_forecast_recovers_by_what_the_model_says() {
 
 #[test]
 fn the_data_are_those_that_the_scripts_make() {
-    for name in ["load-forecast", "two-sources", "invoices"] {
+    for name in ["load-forecast", "two-sources", "invoices", "scan"] {
         let copy = Example::copy(name);
         std::fs::remove_dir_all(copy.folder.join("data")).unwrap();
         let made = Command::new("python3").arg("make_data.py").current_dir(&copy.folder).status().unwrap();
