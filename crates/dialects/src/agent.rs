@@ -128,3 +128,9 @@ pub fn compile(
     }
     Some(graph)
 }
+
+/// The objects of agents, each under its name in the JSON Schema.
+#[cfg(test)]
+pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 3] {
+    [("agent", doc::AGENT), ("input", crate::inputs::INPUT), ("budget", crate::settings::BUDGET)]
+}

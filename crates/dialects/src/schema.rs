@@ -6,10 +6,11 @@
 use crate::Dialect;
 
 /// The schemas there are.
-const SCHEMAS: [(Dialect, &str); 3] = [
+const SCHEMAS: [(Dialect, &str); 4] = [
     (Dialect::Plan, include_str!("schema/plan.json")),
     (Dialect::Steps, include_str!("schema/steps.json")),
     (Dialect::Workflow, include_str!("schema/workflow.json")),
+    (Dialect::Agent, include_str!("schema/agent.json")),
 ];
 
 /// The JSON Schema (draft 2020-12) of the documents of a dialect, as text.

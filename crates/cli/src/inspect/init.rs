@@ -17,7 +17,7 @@ Examples:
   selvedge init my-project
   selvedge init my-project --dialect workflow
 
-Writes a plan, a task of steps, or a workflow that forks, joins and asks a person, with a command and a Python file as tools, scripted replies that stand in for a model, and a \
+Writes a plan, a task of steps, a workflow that forks, joins and asks a person, or a task for an agent that builds a tool, with a command and a Python file as tools, scripted replies that stand in for a model, and a \
 configuration with the choices commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
 
 /// `selvedge init`.
@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Steps,
     // Nodes and edges: forks, joins, people.
     Workflow,
+    // Tools that are missing are built.
+    Agent,
 }
 
 impl Kind {
@@ -58,6 +60,10 @@ impl Kind {
             Self::Workflow => [
                 ("flow.json", include_str!("init/workflow/flow.json")),
                 ("script.yaml", include_str!("init/workflow/script.yaml")),
+            ],
+            Self::Agent => [
+                ("agent.json", include_str!("init/agent/agent.json")),
+                ("script.yaml", include_str!("init/agent/script.yaml")),
             ],
         }
     }

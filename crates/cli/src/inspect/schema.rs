@@ -19,7 +19,7 @@ in editors that know JSON Schema; a script and a selvedge.toml name theirs in a 
 #[derive(Args, Debug)]
 #[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaArgs {
-    /// Of what: plan or steps, a script of a scripted model, or config, selvedge.toml
+    /// Of what: plan, steps, workflow or agent, a script of a scripted model, or config, selvedge.toml
     #[arg(value_name = "OF")]
     pub(crate) dialect: String,
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::agent;
 use crate::diagnostic::Diagnostic;
 use crate::fields::Shape;
 use crate::inputs::InputType;
@@ -59,8 +60,8 @@ fn it_is_a_schema_of_its_draft() {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         jsonschema::meta::validate(&schema).unwrap();
     }
-    assert_eq!(available().collect::<Vec<_>>(), [Dialect::Plan, Dialect::Steps, Dialect::Workflow]);
-    assert_eq!(of(Dialect::Agent), None);
+    let known = [Dialect::Plan, Dialect::Steps, Dialect::Workflow, Dialect::Agent];
+    assert_eq!(available().collect::<Vec<_>>(), known);
 }
 
 /// Every field that the reader knows stands in the schema, with a description, and no other.
@@ -69,7 +70,8 @@ fn its_fields_are_those_of_the_reader() {
     let of_plans = plan::shapes().into_iter().map(|shape| (schema_of(Dialect::Plan), shape));
     let of_steps = steps::shapes().into_iter().map(|shape| (schema_of(Dialect::Steps), shape));
     let of_workflows = workflow::shapes().into_iter().map(|shape| (schema_of(Dialect::Workflow), shape));
-    for (schema, (name, shape)) in of_plans.chain(of_steps).chain(of_workflows) {
+    let of_agents = agent::shapes().into_iter().map(|shape| (schema_of(Dialect::Agent), shape));
+    for (schema, (name, shape)) in of_plans.chain(of_steps).chain(of_workflows).chain(of_agents) {
         let properties = schema["$defs"][name]["properties"].as_object().unwrap();
         let Shape { what, fields } = shape;
         let known: BTreeSet<&str> = fields.iter().copied().collect();
@@ -150,6 +152,28 @@ fn of_step_tasks_it_agrees_with_the_reader_field_by_field() {
     agree(&json!({"steps": []}));
     agree(&json!({"task": "t", "steps": [{"tool_id": "t"}]}));
     agree(&json!({"task": "t", "steps": [{"step_id": "s"}]}));
+}
+
+/// Reader and schema of agents say the same of values of every kind in every field.
+#[test]
+fn of_agents_it_agrees_with_the_reader_field_by_field() {
+    let validator = jsonschema::validator_for(&schema_of(Dialect::Agent)).unwrap();
+    let choice = Choice { dialect: Some(Dialect::Agent), plan: None };
+    let agree = |document: &Value| {
+        assert_eq!(validator.is_valid(document), reads_as(choice, document), "{document}");
+    };
+    let more = json!([1000, 1001, "codex", "model", ["a", "a"], {"calls": 1}, {"calls": 0.5}, {"x": {"type": "no"}}]);
+    for value in &values(more) {
+        for field in agent::shapes()[0].1.fields {
+            let mut document = json!({"query": "q"});
+            document[*field] = value.clone();
+            agree(&document);
+        }
+    }
+    agree(&json!({}));
+    let coders = schema_of(Dialect::Agent)["$defs"]["agent"]["properties"]["coder"]["enum"].clone();
+    let known = agent::Coder::NAMES.map(|(name, _)| Some(name));
+    assert_eq!(coders, json!([known[0], known[1], null]));
 }
 
 /// Reader and schema say the same of values of every kind in every field.

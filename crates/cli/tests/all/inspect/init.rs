@@ -93,6 +93,21 @@ fn a_new_task_mends_itself() {
     assert_eq!(mended["usage"]["model_calls"], 1);
 }
 
+/// C-11, A-06: an agent builds its tool, which is in the project's library then.
+#[test]
+fn a_new_agent_builds_a_tool() {
+    let place = Place::new();
+    let made = place.run(&["init", "demo", "--dialect", "agent"]).exits(0).stdout;
+    let commands: Vec<&str> = made.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(commands[2], "selvedge run agent.json --script script.yaml", "{made}");
+    let done = paste(&place, &place.work(), &commands).exits(0);
+    assert!(done.stderr.contains("0 errors, 0 warnings"), "{done:#?}");
+    assert!(done.stdout.starts_with("3 sentences; the longest has 30 words.\n"), "{done:#?}");
+    let kept = "selvedge tools run measure_sentences --args '{\"path\": \"notes.md\"}' --json";
+    let kept = paste(&place, &place.work().join("demo"), &[kept]).exits(0);
+    assert!(kept.stdout.contains(r#""longest":30"#), "{kept:#?}");
+}
+
 #[test]
 fn people_get_the_commands_too() {
     let place = Place::new();
