@@ -2,7 +2,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use selvedge_sim::conformance::cli::{self, CliCase};
-use selvedge_sim::conformance::rules::{FOLDERS, Rules};
+use selvedge_sim::conformance::rules::{CLI_FOLDERS, FOLDERS, Rules};
 use selvedge_sim::conformance::{self, Case};
 use selvedge_sim::golden;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,9 @@ fn main() -> ExitCode {
     for folder in FOLDERS {
         trials.extend(folder_of(folder, &arguments, |case: &Case| &case.name, conformance::check));
     }
-    trials.extend(folder_of("cli", &arguments, |case: &CliCase| &case.name, cli::check));
+    for folder in CLI_FOLDERS {
+        trials.extend(folder_of(folder, &arguments, |case: &CliCase| &case.name, cli::check));
+    }
     trials.extend(rules());
     trials.extend(journals());
     libtest_mimic::run(&arguments, trials).exit_code()

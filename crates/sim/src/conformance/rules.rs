@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// The folders of `spec/cases` whose cases run in this process.
 pub const FOLDERS: [&str; 4] = ["engine", "plan", "data", "workflow"];
 
+/// The folders of those that run the built program.
+pub const CLI_FOLDERS: [&str; 2] = ["cli", "agent"];
+
 /// What the suite knows of rules.
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -73,9 +76,11 @@ impl Rules {
                 }
             }
         }
-        for file in files(&cases.join("cli"))? {
-            for case in read::<CliCase>(&file)? {
-                self.name(&case.rules, &file, &case.name);
+        for folder in CLI_FOLDERS {
+            for file in files(&cases.join(folder))? {
+                for case in read::<CliCase>(&file)? {
+                    self.name(&case.rules, &file, &case.name);
+                }
             }
         }
         Ok(())
