@@ -162,6 +162,11 @@ fn workflows() {
 }
 
 #[test]
+fn agent() {
+    holds("docs/agent.md");
+}
+
+#[test]
 fn archives() {
     holds("docs/archives.md");
 }
