@@ -76,7 +76,7 @@ fn only_what_fits_is_offered() {
         assert_eq!(offered(words), "", "files fit: {words:?}");
     }
     assert_eq!(offered(&["answer", "waits", "a/approve", ""]), "yes\nno\n");
-    assert_eq!(offered(&["schema", ""]), "plan\nsteps\nworkflow\nscript\nconfig\n");
+    assert_eq!(offered(&["schema", ""]), "plan\nsteps\nworkflow\nagent\nscript\nconfig\n");
     place.write("many.json", r#"{"one": {"nodes": []}, "two": {"nodes": []}}"#);
     assert_eq!(offered(&["run", "many.json", "--plan", "t"]), "two\n");
     // In bash: an empty word turns the completion of files off, and is not offered.
