@@ -18,7 +18,7 @@ fn run(example: &Example) -> Value {
 
 /// What a run made and used, as `name state how`.
 fn tools(result: &Value) -> Vec<String> {
-    let tools = result["results"]["tools"]["output"]["tools"].as_array().unwrap();
+    let tools = result["tools"].as_array().unwrap();
     let text = |tool: &Value| ["name", "state", "how"].map(|field| tool[field].as_str().unwrap()).join(" ");
     tools.iter().map(text).collect()
 }
