@@ -41,6 +41,7 @@ mod command;
 mod event;
 mod names;
 mod tasks;
+mod versions;
 
 pub use accept::Change;
 pub use command::{Command, Refusal};
@@ -50,6 +51,7 @@ pub use names::Names;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use versions::Versions;
 
 /// Calls kept a version that gave an output; together with [`FAILING_CALLS`] a hundred.
 pub const GOOD_CALLS: usize = 80;
@@ -127,8 +129,8 @@ type Texts = BTreeMap<Arc<str>, Arc<str>>;
 /// The library: a fold of its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Library {
-    versions: BTreeMap<Arc<str>, Arc<Version>>,
-    shelves: BTreeMap<Place, Shelf>,
+    versions: Versions,
+    shelves: BTreeMap<Place, Arc<Shelf>>,
     names: Names,
     /// Which calls of which runs are kept, by their effects, with the versions that they called.
     seen: BTreeMap<Arc<str>, Arc<Texts>>,
@@ -156,7 +158,7 @@ impl Library {
 
     /// All versions, by hash.
     pub fn versions(&self) -> impl Iterator<Item = &Version> {
-        self.versions.values().map(|version| &**version)
+        self.versions.iter()
     }
 
     /// The name that a public name leads to: its own, or that of the tool it was merged into (V-09).

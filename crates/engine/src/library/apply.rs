@@ -1,6 +1,6 @@
 //! The library's only mutation. It cannot fail: an event that fits nothing changes nothing.
 
-use super::{Call, Event, Library, Life, Place, REPORTS, Stage, Version};
+use super::{Call, Event, Library, Life, Place, REPORTS, Shelf, Stage, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ impl Library {
                     calls: Vec::new(),
                     reports: Vec::new(),
                 };
-                let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| Arc::new(fresh()));
+                let known = self.versions.entry(version, fresh);
                 let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
-                Arc::make_mut(known).lives.insert(place.clone(), life);
+                known.lives.insert(place.clone(), life);
                 if let Place::Task(task) = place {
                     // It goes on.
                     self.ended.remove(task);
@@ -61,7 +61,7 @@ impl Library {
                 self.publish(&Place::Library, version, name, at);
             }
             Event::Retired { place, version, reason } => {
-                if let Some(shelf) = self.shelves.get_mut(place) {
+                if let Some(shelf) = self.shelf(place) {
                     shelf.heads.retain(|_, head| head != version);
                 }
                 self.become_(place, version, Stage::Retired, at, reason);
@@ -104,7 +104,7 @@ impl Library {
     fn publish(&mut self, place: &Place, version: &Arc<str>, name: &Arc<str>, at: i64) {
         if *place != Place::Library {
             self.life(place, version, |life| (life.stage, life.at) = (Stage::Public, at));
-            if let Some(shelf) = self.shelves.get_mut(place) {
+            if let Some(shelf) = self.shelf(place) {
                 shelf.heads.retain(|_, head| head != version);
             }
         }
@@ -118,7 +118,7 @@ impl Library {
 
     fn change(&mut self, version: &str, edit: impl FnOnce(&mut Version)) {
         if let Some(known) = self.versions.get_mut(version) {
-            edit(Arc::make_mut(known));
+            edit(known);
         }
     }
 
@@ -151,12 +151,18 @@ impl Library {
         let Some(known) = self.versions.get(version) else { return };
         let name = name.unwrap_or_else(|| Arc::clone(&known.name));
         self.remember(place, &name, version);
-        self.shelves.entry(place.clone()).or_default().heads.insert(name, Arc::clone(version));
+        let shelf = self.shelves.entry(place.clone()).or_default();
+        Arc::make_mut(shelf).heads.insert(name, Arc::clone(version));
+    }
+
+    /// The tools of a task, to be changed. What everybody's names mean now is not kept there.
+    fn shelf(&mut self, place: &Place) -> Option<&mut Shelf> {
+        self.shelves.get_mut(place).filter(|shelf| !shelf.heads.is_empty()).map(Arc::make_mut)
     }
 
     /// A name has meant this version.
     fn remember(&mut self, place: &Place, name: &Arc<str>, version: &Arc<str>) {
-        let shelf = self.shelves.entry(place.clone()).or_default();
+        let shelf = Arc::make_mut(self.shelves.entry(place.clone()).or_default());
         let past = shelf.past.entry(Arc::clone(name)).or_default();
         if !past.contains(version) {
             past.push(Arc::clone(version));

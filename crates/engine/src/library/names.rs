@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub struct Names {
     events: u64,
     /// The version that a name means.
-    heads: BTreeMap<Arc<str>, Arc<str>>,
+    heads: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// Names that lead to tools of other names.
-    aliases: BTreeMap<Arc<str>, Arc<str>>,
+    aliases: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// Tasks that have begun and are not over.
     open: BTreeSet<Arc<str>>,
 }
@@ -31,17 +31,17 @@ impl Names {
             Event::Published { version, name, .. } => self.put(name, version),
             Event::Merged { version, name, members } => {
                 for member in members.iter().filter(|member| *member != name) {
-                    self.heads.remove(member);
-                    self.aliases.insert(Arc::clone(member), Arc::clone(name));
+                    Arc::make_mut(&mut self.heads).remove(member);
+                    Arc::make_mut(&mut self.aliases).insert(Arc::clone(member), Arc::clone(name));
                 }
                 self.put(name, version);
             }
             Event::Retired { place: Place::Library, version, .. } => {
-                self.heads.retain(|_, head| head != version);
+                Arc::make_mut(&mut self.heads).retain(|_, head| head != version);
             }
             Event::RolledBack { name, to, .. } => self.put(name, to),
             Event::Aliased { alias, name } => {
-                self.aliases.insert(Arc::clone(alias), Arc::clone(name));
+                Arc::make_mut(&mut self.aliases).insert(Arc::clone(alias), Arc::clone(name));
             }
             // A task's tools begin with their drafts.
             Event::Drafted { place: Place::Task(task), .. } => {
@@ -64,8 +64,10 @@ impl Names {
     }
 
     fn put(&mut self, name: &Arc<str>, version: &Arc<str>) {
-        self.aliases.remove(name);
-        self.heads.insert(Arc::clone(name), Arc::clone(version));
+        if self.aliases.contains_key(name) {
+            Arc::make_mut(&mut self.aliases).remove(name);
+        }
+        Arc::make_mut(&mut self.heads).insert(Arc::clone(name), Arc::clone(version));
     }
 
     /// The version that a name means, aliases left out.
