@@ -55,6 +55,7 @@ mod ways;
 
 pub use asks::answered;
 pub use doubt::{done, reasoned};
+pub use finish::tool_text;
 pub use fork::Place;
 pub use phase::Publication;
 pub use reuse::{Afresh, Origin, Recording, Saved};

@@ -1,11 +1,13 @@
 //! The driver of a run: over its models, its tools and the operations of Selvedge's own.
 
+use crate::coders::codex;
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::library::operations::{Bench, on_library, requests};
 use crate::models::{self, Models};
 use crate::options::RunOptions;
 use crate::secrets::{clean_model, clean_operations, clean_tools};
+use crate::tokens::measure;
 use crate::tools::{Known, Pins};
 use selvedge_dialects::compile::Document;
 use selvedge_dialects::{Capabilities, agent, steps};
@@ -20,8 +22,11 @@ use std::sync::Arc;
 pub fn operations(bench: Bench) -> OwnOperations {
     let (catalogue, environment) = (bench.catalogue.clone(), bench.config.environment.clone());
     let compile = move |args: &Value| compile_more(&catalogue, &environment, args);
-    let computed = OwnOperations::default().with_computed(&steps::compiler().name, Arc::new(compile));
-    on_library(computed, bench)
+    let own = OwnOperations::default()
+        .with_computed(&steps::compiler().name, Arc::new(compile))
+        .with_computed(&agent::operations::measure().name, Arc::new(measure))
+        .with(&agent::operations::codex().name, codex(&bench.config));
+    on_library(own, bench)
 }
 
 /// Steps that a model writes while a task runs are compiled like those of a document (D-20).
@@ -42,6 +47,9 @@ pub(crate) fn operation(
     if *name == agent::operations::requests().name {
         return Ok(requests(&request.args));
     }
+    if *name == agent::operations::measure().name {
+        return Ok(measure(&request.args));
+    }
     let message = format!("there is no operation `{name}`");
     Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
 }
@@ -61,6 +69,7 @@ pub fn capabilities(document: &Document, chosen: &RunOptions, config: &Config) -
     let mut capabilities = Capabilities {
         recovery: config.recovery,
         limits: config.limits.document(),
+        agent: Arc::clone(&config.agent.settings),
         ..Capabilities::default()
     };
     let roles = document.optional_models(&capabilities);

@@ -1,5 +1,6 @@
 //! The configuration files (C-06, C-14): TOML, read with places, later files over earlier ones.
 
+mod agent;
 mod hidden;
 mod limits;
 mod mcp;
@@ -11,7 +12,7 @@ mod shapes;
 mod toml;
 mod withheld;
 
-pub use settings::{Config, Limits, ModelConfig};
+pub use settings::{AgentConfig, Config, Limits, ModelConfig};
 pub use shapes::shapes;
 pub use withheld::Off;
 

@@ -42,6 +42,7 @@ pub fn named(config: &Config) -> Vec<Known> {
 /// The same where an endpoint is chosen: what its address says is no configuration.
 pub fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
+    let configured = configured.chain(config.agent.codex_api_key_env.as_deref());
     let tools = config.allow_env.iter().map(String::as_str);
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
     let names: BTreeSet<&str> =
@@ -63,12 +64,14 @@ pub fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
     let addresses = config.models.iter().filter_map(|(name, model)| {
         Some((format!("the password in base_url of [models.{name}]"), model.base_url.clone()?))
     });
+    let codex = config.agent.codex_base_url.clone();
+    let codex = codex.map(|url| ("the password in codex_base_url of [agent]".to_owned(), url));
     let ollama = config
         .environment
         .variable("OLLAMA_HOST")
         .map(|host| ("the password in $OLLAMA_HOST".to_owned(), host));
     let chosen = base_url.map(|url| ("the password in the endpoint's address".to_owned(), url.to_owned()));
-    let addresses = addresses.chain(ollama).chain(chosen).flat_map(|(origin, address)| {
+    let addresses = addresses.chain(ollama).chain(codex).chain(chosen).flat_map(|(origin, address)| {
         in_address(&address).into_iter().map(move |password| (origin.clone(), password))
     });
     let mut all: Vec<Known> = Vec::new();

@@ -35,6 +35,7 @@ mod stop;
 mod target;
 mod terms;
 mod text;
+pub mod tokens;
 
 pub use endpoint::{Endpoint, list_models};
 pub use provider::{Provider, ProviderConfig};

@@ -78,8 +78,8 @@ operation! {
     retire, Idempotent, "Retires a tool.", json!({"version": {"type": "string"}, "reason": {"type": "string"}})
 }
 operation! {
-    /// How large a conversation has become (A-11 … A-13): `{calls, used, before, tool_output_tokens, encoding}`, where `used` are the tokens of the
-    /// last request with its reply by the provider's figures (0: not told), and `before` what was answered here the last time, gives
+    /// How large a conversation has become (A-11 … A-13): `{calls, used, texts, tool_output_tokens, encoding}`, where `used` are the tokens of the
+    /// last request with its reply by the provider's figures (0: not told), and `texts`, where it said none, all that is said in it, gives
     /// `{"tokens": n, "long": {id of a call: what stands for its output}}`.
     measure, Pure, "Counts tokens.", json!({"calls": {"type": "array"}})
 }

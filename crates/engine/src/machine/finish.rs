@@ -221,7 +221,7 @@ pub(crate) fn json_in(text: &str) -> Option<Value> {
 }
 
 /// The text of a tool message (E-24).
-pub(crate) fn tool_text(output: &Value) -> String {
+pub fn tool_text(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),
         value => value.to_string(),

@@ -11,6 +11,7 @@ use selvedge_dialects::json::{Member, Node};
 use selvedge_http::is_loopback;
 use selvedge_models::Provider;
 use selvedge_store::BlobHash;
+use selvedge_tools::coder::{CODEX_ADDRESS, CODEX_KEY};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,6 +33,9 @@ pub(super) fn of(environment: &Environment, root: &Node<'_>, folder: &Path, sour
             "dirs" => parts.dirs(member),
             _ => parts.grant(member),
         }
+    }
+    if let Some(agent) = root.get("agent") {
+        parts.codex(agent);
     }
     for server in members(root.get("mcp").and_then(|mcp| mcp.get("servers"))) {
         parts.server(server);
@@ -89,6 +93,24 @@ impl Parts<'_> {
         let what = format!("what is asked, and {key}, to {}", without_keys(place));
         let content = fields(&member.value, |name| matches!(name, "provider" | "base_url" | "api_key_env"));
         self.add(format!("models.{}", member.key), member, Does::Send, &what, &content);
+    }
+
+    /// A program that writes tools, with the key that it is given, and where that goes: each of them counts.
+    fn codex(&mut self, agent: &Node<'_>) {
+        const FIELDS: [&str; 3] = ["codex", "codex_api_key_env", "codex_base_url"];
+        let said = members(Some(agent)).find(|member| FIELDS.contains(&&*member.key));
+        let Some(member) = said else { return };
+        let text = |field| agent.get(field).and_then(Node::as_str);
+        let key = match text("codex_api_key_env") {
+            Some(name) if hidden::names_variable(self.environment, name) => format!("${name}"),
+            Some(_) => "a variable".to_owned(),
+            None => format!("${CODEX_KEY}"),
+        };
+        let place = text("codex_base_url").map(without_keys).unwrap_or_else(|| CODEX_ADDRESS.to_owned());
+        let program = quoted(&without_keys(text("codex").unwrap_or("codex")));
+        let what = format!("{program} for tools of agents, with {key}, which goes to {place}");
+        let content = fields(agent, |name| FIELDS.contains(&name));
+        self.add("agent.codex".to_owned(), member, Does::Start, &what, &content);
     }
 
     /// A command tool: all of it but what describes it.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub(super) const ROOT: Shape = Shape {
     what: "the configuration",
-    fields: &["budget", "limits", "mcp", "models", "recovery", "roles", "tools"],
+    fields: &["agent", "budget", "limits", "mcp", "models", "recovery", "roles", "tools"],
 };
 pub(super) const MODEL: Shape = Shape {
     what: "a model",
@@ -112,6 +112,9 @@ pub(super) fn read(
     if let Some(recovery) = fields.given("recovery") {
         reader.recovery(recovery, config);
     }
+    if let Some(agent) = fields.given("agent") {
+        reader.agent(agent, config);
+    }
     if let Some(mcp) = fields.given("mcp") {
         reader.mcp(mcp, &mut config.mcp);
     }
@@ -169,7 +172,7 @@ impl Reader<'_> {
     }
 
     /// The name of a variable. What is none may be the key itself: it is not shown (C-06).
-    fn variable(&mut self, fields: &Fields<'_, '_>, field: &'static str) -> Option<String> {
+    pub(super) fn variable(&mut self, fields: &Fields<'_, '_>, field: &'static str) -> Option<String> {
         let name = fields.name(field, "C-14", self.diagnostics)?;
         if hidden::names_variable(self.environment, &name.value) {
             return Some(name.value.to_string());
@@ -201,7 +204,7 @@ impl Reader<'_> {
     }
 
     /// A model without the keys that stand in it: each is an error, as a file is no place for them (C-06).
-    fn without_keys<'n>(&mut self, node: &Node<'n>) -> Node<'n> {
+    pub(super) fn without_keys<'n>(&mut self, node: &Node<'n>) -> Node<'n> {
         let mut node = node.clone();
         let Kind::Object(members) = &mut node.kind else { return node };
         members.retain(|member| {
@@ -273,7 +276,7 @@ impl Reader<'_> {
     }
 
     /// A bare name is looked up on PATH; anything else is a path.
-    fn program(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn program(&self, name: &str) -> std::path::PathBuf {
         if name.contains('/') { self.folder.join(name) } else { name.into() }
     }
 
@@ -341,7 +344,12 @@ impl Reader<'_> {
     }
 
     /// A whole number from 0 on; 1e6 is one too, as on the command line.
-    fn count(&mut self, fields: &Fields<'_, '_>, field: &'static str, rule: &'static str) -> Option<u64> {
+    pub(super) fn count(
+        &mut self,
+        fields: &Fields<'_, '_>,
+        field: &'static str,
+        rule: &'static str,
+    ) -> Option<u64> {
         let number = fields.number(field, rule, self.diagnostics)?;
         if number.value >= 0.0 && number.value.fract() == 0.0 {
             return Some(number.value as u64);

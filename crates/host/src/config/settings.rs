@@ -3,6 +3,7 @@
 use super::withheld::Off;
 use crate::environment::Environment;
 use crate::places::Files;
+use selvedge_dialects::agent::Settings;
 use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, DocumentLimits};
 use selvedge_engine::Budget;
@@ -11,6 +12,7 @@ use selvedge_tools::mcp::McpServer;
 use selvedge_tools::{CommandTool, NativeTool, Network, ToolLimits};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// `[models.NAME]`.
@@ -36,6 +38,21 @@ pub struct ModelConfig {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     pub(super) values: BTreeMap<&'static str, f64>,
+}
+
+/// `[agent]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentConfig {
+    /// What agents are lowered with.
+    pub settings: Arc<Settings>,
+    /// `codex`: the program, by path or to be looked up.
+    pub codex: Option<PathBuf>,
+    /// `codex_api_key_env`: the variable that holds the one key that codex is given.
+    pub codex_api_key_env: Option<String>,
+    /// `codex_base_url`: where its model is.
+    pub codex_base_url: Option<String>,
+    /// `codex_model`: the name of its model there.
+    pub codex_model: Option<String>,
 }
 
 /// Everything that is configured.
@@ -77,6 +94,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[budget]`.
     pub budget: Budget,
+    /// `[agent]`.
+    pub agent: AgentConfig,
     /// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23).
     pub recovery: Recovery,
     /// What is off, as nobody trusts it (C-20).

@@ -1,12 +1,13 @@
 //! What can stand in a configuration file, for its schema.
 
+use super::agent::AGENT;
 use super::limits::LIMITS;
 use super::mcp::SERVER;
 use super::read::{BUDGET, COMMAND, MODEL, PRICE, ROOT, TOOLS};
 use super::recovery::RECOVERY;
 
 /// The tables of a configuration file that its schema describes, each with its keys.
-pub fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
+pub fn shapes() -> [(&'static str, &'static [&'static str]); 10] {
     [
         ("", ROOT.fields),
         ("model", MODEL.fields),
@@ -14,6 +15,7 @@ pub fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
         ("tools", TOOLS.fields),
         ("command", COMMAND.fields),
         ("budget", BUDGET.fields),
+        ("agent", AGENT.fields),
         ("limits", LIMITS.fields),
         ("recovery", RECOVERY.fields),
         ("used", SERVER.fields),

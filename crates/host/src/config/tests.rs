@@ -191,3 +191,62 @@ fn recovery_is_read_strictly() {
     ];
     assert_eq!(findings, expected);
 }
+
+/// A-07, A-11 … A-13, C-20: how agents work; and a program that writes tools, the key that it is given and where that goes are a person's to trust.
+#[test]
+fn settings_of_agents_are_read_and_codex_is_to_be_trusted() {
+    let text = "[agent]\ncoder = \"codex\"\ncontext_tokens = 1e5\ntool_output_tokens = 100\nencoding = \"o200k_base\"\n\
+                codex = \"bin/codex\"\ncodex_api_key_env = \"SOME_KEY\"\ncodex_base_url = \"https://a:secret@b.c/v1\"\n";
+    let (config, findings) = read(text);
+    assert_eq!(findings, [""; 0]);
+    let AgentConfig { settings, codex, codex_api_key_env, .. } = &config.agent;
+    assert_eq!(
+        (settings.coder.name(), settings.context_tokens, settings.tool_output_tokens),
+        ("codex", 100_000, 100)
+    );
+    assert_eq!((&*settings.encoding, codex_api_key_env.as_deref()), ("o200k_base", Some("SOME_KEY")));
+    assert_eq!(codex.as_deref(), Some(Path::new("/project/bin/codex")));
+    let parts = |text: &str| {
+        let source = Source::new("selvedge.toml", text);
+        let root = toml::parse(&source, &mut Diagnostics::new()).unwrap();
+        parts::of(&Environment::default(), &root, Path::new("/project"), &source)
+    };
+    let [part] = &parts(text)[..] else { panic!("one part") };
+    assert_eq!((&*part.name, part.line), ("agent.codex", 6));
+    assert!(
+        part.what.contains("bin/codex") && part.what.contains("$SOME_KEY") && part.what.contains("b.c/v1"),
+        "{}",
+        part.what
+    );
+    assert!(!part.what.contains("secret"), "{}", part.what);
+    assert!(
+        parts("[agent]\ncoder = \"codex\"\nencoding = \"o200k_base\"\n").is_empty(),
+        "what the machine has is the user's"
+    );
+    assert_eq!(parts("[agent]\ncodex_base_url = \"http://x/v1\"\n").len(), 1);
+    for (text, found) in [
+        ("[agent]\ncodex_api_key = \"sk-1234567890abcdef\"\n", "2:1 error key-in-config"),
+        ("[agent]\nencoding = \"gpt2\"\n", "2:12 error"),
+        ("[agent]\nprompts = \"nowhere\"\n", "2:11 error bad-prompts"),
+    ] {
+        let (_, findings) = read(text);
+        assert!(findings.iter().any(|said| said.starts_with(found)), "{text}: {findings:?}");
+    }
+}
+
+/// Prompts of a user's own stand in place of the built-in ones; a name that is none, and a placeholder that nothing fills, are errors.
+#[test]
+fn prompts_of_agents_may_be_the_users_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("[agent]\nprompts = {:?}\n", dir.path().display().to_string());
+    std::fs::write(dir.path().join("judge.md"), "Judge: {{query}} {{response}}").unwrap();
+    std::fs::write(dir.path().join("notes.txt"), "{{other}}").unwrap();
+    let (config, findings) = read(&text);
+    assert_eq!(findings, [""; 0]);
+    assert_eq!(&*config.agent.settings.prompts["judge"], "Judge: {{query}} {{response}}");
+    for (name, content) in [("judges.md", "x"), ("manager.md", "{{nothing}}")] {
+        std::fs::write(dir.path().join(name), content).unwrap();
+        assert_eq!(read(&text).1, ["2:11 error bad-prompts"], "{name}");
+        std::fs::remove_file(dir.path().join(name)).unwrap();
+    }
+}

@@ -1,7 +1,7 @@
 //! What of a project's file is off, as nobody trusts it (C-20).
 
 use super::parts::is_outside;
-use super::settings::Config;
+use super::settings::{AgentConfig, Config};
 use crate::error::{Error, ErrorKind, NOT_TRUSTED};
 use crate::trust::Untrusted;
 use selvedge_dialects::Diagnostic;
@@ -40,6 +40,10 @@ impl Config {
                 self.commands.remove(tool);
             }
             match name {
+                "agent.codex" => {
+                    let settings = Arc::clone(&self.agent.settings);
+                    self.agent = AgentConfig { settings, ..before.agent.clone() };
+                }
                 "tools.allow_read" => self.allow_read.clone_from(&before.allow_read),
                 "tools.allow_write" => self.allow_write.clone_from(&before.allow_write),
                 "tools.allow_env" => self.allow_env.clone_from(&before.allow_env),

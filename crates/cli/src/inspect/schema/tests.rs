@@ -235,6 +235,7 @@ fn fields_of_configurations_are_as_wide_as_the_reader() {
             ("[limits]\n", "limits", ""),
             ("[budget]\n", "budget", ""),
             ("[recovery]\n", "recovery", ""),
+            ("[agent]\n", "agent", ""),
             ("[mcp.servers.s]\ncommand = \"x\"\n", "used", "command url"),
             ("[mcp.servers.s]\n", "used", ""),
             ("[mcp.servers.s]\ndisabled = true\n", "used", "disabled"),
@@ -243,7 +244,7 @@ fn fields_of_configurations_are_as_wide_as_the_reader() {
                 look(head, field, value);
             }
         }
-        for field in ["models", "roles", "tools", "limits", "budget", "recovery", "mcp"] {
+        for field in ["models", "roles", "tools", "limits", "budget", "recovery", "agent", "mcp"] {
             look("", field, value);
         }
         look("[roles]\n", "basic", value);
@@ -287,7 +288,7 @@ fn the_examples_of_help_are_read() {
     let text = indented(include_str!("../help/config.txt"));
     let value = config(&text).unwrap_or_else(|| panic!("{text}"));
     fits(&validator("config"), &value, &text);
-    for table in ["models", "roles", "tools", "mcp", "limits", "budget", "recovery"] {
+    for table in ["models", "roles", "tools", "mcp", "limits", "budget", "recovery", "agent"] {
         assert!(value.get(table).is_some(), "{table}");
     }
     let placeholders = include_str!("../help/placeholders.txt");
