@@ -23,7 +23,7 @@ use crate::{Diagnostics, Finding, Source, ToolSource};
 use lower::Lowering;
 use selvedge_engine::graph::{Between, OnEmpty};
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, GraphIx, Table};
+use selvedge_engine::{Budget, Graph, GraphIx, Table};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -78,13 +78,13 @@ pub(crate) fn between(
     lowering.between(graphs, thread, 1, Some(query))
 }
 
-/// An agent as the inner graph of another document: its graphs go to those of that one.
+/// An agent as the inner graph of another document: its graphs go to those of that one. Of the calls of `budget` one is kept for its answer.
 pub(crate) fn within(
     agent: &AgentDoc,
     source: &Source,
     tools: &dyn ToolSource,
     seen: &Map<String, Value>,
-    (capabilities, graphs): (&Capabilities, &mut Table<GraphIx, Arc<Graph>>),
+    (capabilities, budget, graphs): (&Capabilities, Budget, &mut Table<GraphIx, Arc<Graph>>),
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
     check::check(agent, source, tools, seen, diagnostics);
@@ -101,7 +101,7 @@ pub(crate) fn within(
             .tool_enhance_interval
             .map_or(TOOL_ENHANCE_INTERVAL, |every| u16::try_from(every).unwrap_or(u16::MAX)),
     };
-    let mut graph = lowering.agent(agent, budget_of(&agent.head.budget), graphs)?;
+    let mut graph = lowering.agent(agent, budget, graphs)?;
     graph.tools.extend(operations::all().into_iter().map(|tool| (tool.name.clone(), tool)));
     let named = self::tools(agent).into_iter();
     graph.tools.extend(named.filter_map(|name| Some((name.clone(), tools.def(&name)?))));
@@ -118,7 +118,9 @@ pub fn compile(
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
     let mut graphs = Table::new();
-    let mut graph = within(agent, source, tools, initial, (capabilities, &mut graphs), diagnostics)?;
+    let calls = capabilities.calls.or(budget_of(&agent.head.budget).calls);
+    let budget = Budget { calls, ..Budget::default() };
+    let mut graph = within(agent, source, tools, initial, (capabilities, budget, &mut graphs), diagnostics)?;
     graph.graphs = graphs;
     // Holds by construction; a graph for which it did not must never run (E-11).
     if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {

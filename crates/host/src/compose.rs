@@ -6,6 +6,7 @@ use crate::environment::Environment;
 use crate::library::operations::{Bench, on_library, requests};
 use crate::models::{self, Models};
 use crate::options::RunOptions;
+use crate::prepare;
 use crate::secrets::{clean_model, clean_operations, clean_tools};
 use crate::tokens::measure;
 use crate::tools::{Known, Pins};
@@ -70,6 +71,7 @@ pub fn capabilities(document: &Document, chosen: &RunOptions, config: &Config) -
         recovery: config.recovery,
         limits: config.limits.document(),
         agent: Arc::clone(&config.agent.settings),
+        calls: prepare::budget(document.budget(), chosen, config).calls,
         ..Capabilities::default()
     };
     let roles = document.optional_models(&capabilities);

@@ -47,6 +47,7 @@ impl Lowering<'_> {
             "The last response was:\n{{response}}\n\nWhat was found out about it:\n{{report}}\n\n{{stopped}}";
         let mut integrate = vec![set("findings", json!(last))?];
         integrate.extend(ask(self.settings.prompt(FINAL_ANSWER), "basic", Some(schemas::final_answer()))?);
+        let unanswered = "no model could be asked for the answer: {{integrate.error.message}}";
         let plain = json!({
             "final_answer": "The task was not finished, and no model could be asked for an answer ({{integrate.error.message}}). What there is: {{response}} {{stopped}}",
             "reasoning_summary": "Put together without a model.",
@@ -86,7 +87,12 @@ impl Lowering<'_> {
                     vec![set("final", json!("{{integrate.output}}"))?],
                     vec![done("integrator")],
                 ),
-                step("plain", None, vec![set("final", plain)?], vec![done("integrator")]),
+                step(
+                    "plain",
+                    None,
+                    vec![warn("agent-stopped", unanswered)?, set("final", plain)?],
+                    vec![done("integrator")],
+                ),
                 step("integrator", None, vec![give(json!("{{final}}"))?], vec![done("tools")]),
                 step(
                     "tools",

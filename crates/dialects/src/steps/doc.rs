@@ -201,4 +201,6 @@ pub struct Capabilities {
     pub limits: DocumentLimits,
     /// The configuration's settings of agents.
     pub agent: Arc<Settings>,
+    /// Calls of models that the run may make, if the document is not the one to say so: an agent keeps one for its answer.
+    pub calls: Option<u64>,
 }

@@ -159,4 +159,5 @@ static MODEL: std::sync::LazyLock<Capabilities> = std::sync::LazyLock::new(|| Ca
         schema_steps: 5_000_000,
     },
     agent: std::sync::Arc::default(),
+    calls: None,
 });

@@ -12,6 +12,7 @@ use super::regions::Regions;
 use crate::ToolSource;
 use crate::diagnostic::shown;
 use crate::head::Head;
+use crate::leaves::budget_of;
 use crate::steps::Capabilities;
 use crate::{Diagnostics, Finding, Source, agent, plan, steps};
 use selvedge_engine::expression::Condition;
@@ -168,7 +169,8 @@ impl<'c> Compiler<'c> {
             InnerBody::Plan(_) => return None,
             InnerBody::Agent(agent) => {
                 let seen = seen_from(names, around, |_| false);
-                agent::within(agent, source, self.tools, &seen, (self.capabilities, &mut self.graphs), own)?
+                let may = (self.capabilities, budget_of(&agent.head.budget), &mut self.graphs);
+                agent::within(agent, source, self.tools, &seen, may, own)?
             }
             InnerBody::Steps(task) => {
                 let steps = task.steps.as_deref().unwrap_or_default();
