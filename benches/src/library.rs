@@ -121,7 +121,7 @@ async fn changes(versions: usize) -> Result<()> {
     let (_, folded) = asking.ask(operations::bindings(), "t", none()).await?;
     let mut took: [Vec<f64>; 4] = Default::default();
     for n in 0..200 {
-        let call = |id: usize| json!({"id": id, "tool": format!("tool_{n}"), "version": hash(n % versions), "arguments": {"x": id}, "output": {"x": n}});
+        let call = |id: usize| json!({"id": id.to_string(), "tool": format!("tool_{n}"), "version": hash(n % versions), "arguments": {"x": id}, "output": {"x": n}});
         let settle = json!({"depth": 0, "calls": [call(n), call(n + 1)], "looked": {}, "classes": {}});
         took[0].push(asking.ask(operations::settle(), "t", settle).await?.1);
         let retire = json!({"depth": 0, "name": "x", "version": hash(n % versions), "reason": "measured"});
