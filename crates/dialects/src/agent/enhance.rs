@@ -149,9 +149,10 @@ impl Lowering<'_> {
         Some(graphs.push(Arc::new(graph)))
     }
 
-    /// Takes the failed calls of the tool `one` from the thread, if it was mended.
+    /// Takes the failed calls of the tool `one` from the thread, if it was mended; else the tool is offered no more.
     fn dropping(&self, graphs: &mut Graphs, thread: &str) -> Option<GraphIx> {
         let calls = JsonTemplate::from_value(json!("{{one.calls}}")).ok()?;
+        let nothing = JsonTemplate::from_value(json!({"{{one.name}}": null})).ok()?;
         let graph = flow(
             &[thread],
             vec![
@@ -159,9 +160,15 @@ impl Lowering<'_> {
                     "was_mended",
                     None,
                     vec![],
-                    vec![when("mend.output[string(index)].ok", "calls_gone"), done("end")],
+                    vec![when("mend.output[string(index)].ok", "calls_gone"), done("unbound")],
                 ),
-                step("calls_gone", Some(0), vec![leaf("edit", Act::Edit(Edit::Drop(calls)))], vec![]),
+                step("unbound", None, vec![leaf("bind", Act::Bind(nothing))], vec![done("end")]),
+                step(
+                    "calls_gone",
+                    Some(0),
+                    vec![leaf("edit", Act::Edit(Edit::Drop(calls)))],
+                    vec![done("end")],
+                ),
             ],
         )?;
         Some(graphs.push(Arc::new(graph)))

@@ -140,6 +140,7 @@ impl Lowering<'_> {
         ];
         let unbuilt = "These tools are needed and could not be built: {{unbuilt}}. What came of the attempts: {{build.output}}";
         let unknown = "no tool is called {{bindings.output.missing}}, which the manager asked for";
+        let refused = "not built, of what the manager asked for: {{requests.output.refused}}";
         let graph = flow(
             &["manager", "executor", "judge"],
             vec![
@@ -163,7 +164,17 @@ impl Lowering<'_> {
                         &op::requests(),
                         json!({"requests": "{{manager.output.tool_requests}}", "required": "{{manager.output.required_tool_names}}"}),
                     )?],
-                    vec![done("build"), fault("stop")],
+                    vec![
+                        when("size(requests.output.refused) > 0", "refused_requests"),
+                        done("build"),
+                        fault("stop"),
+                    ],
+                ),
+                step(
+                    "refused_requests",
+                    None,
+                    vec![warn("tool-request-refused", refused)?],
+                    vec![done("build")],
                 ),
                 step(
                     "build",
