@@ -19,10 +19,9 @@ use crate::head::each_once;
 use crate::json::Node;
 use crate::leaves::budget_of;
 use crate::steps::Capabilities;
-use crate::{Diagnostics, Finding, Source, ToolSource};
+use crate::{Diagnostics, Source, ToolSource, checks};
 use lower::Lowering;
 use selvedge_engine::graph::{Between, OnEmpty};
-use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Budget, Graph, GraphIx, Table};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -48,8 +47,8 @@ pub fn tools(agent: &AgentDoc) -> Vec<Arc<str>> {
 
 /// The model roles that it can't do without.
 pub fn models(agent: &AgentDoc) -> Vec<Arc<str>> {
-    let coder = (agent.coder != Some(Coder::Codex)).then_some("coder");
-    ["basic", "tool_analyze", "judge", "summarize"].into_iter().chain(coder).map(Arc::from).collect()
+    let asked = |role: &Arc<str>| agent.coder != Some(Coder::Codex) || **role != *"coder";
+    std::iter::once("basic".into()).chain(roles_between().filter(asked)).collect()
 }
 
 /// What an empty reply of an executor means.
@@ -68,14 +67,7 @@ pub(crate) fn between(
     graphs: &mut Table<GraphIx, Arc<Graph>>,
     (thread, query): (&str, &str),
 ) -> Option<Between> {
-    let lowering = Lowering {
-        settings,
-        coder: settings.coder,
-        max_task_executions: MAX_TASK_EXECUTIONS,
-        max_steps: MAX_STEPS,
-        interval: TOOL_ENHANCE_INTERVAL,
-    };
-    lowering.between(graphs, thread, 1, Some(query))
+    Lowering::by(settings).between(graphs, thread, 1, Some(query))
 }
 
 /// An agent as the inner graph of another document: its graphs go to those of that one. Of the calls of `budget` one is kept for its answer.
@@ -91,17 +83,7 @@ pub(crate) fn within(
     if diagnostics.has_errors() {
         return None;
     }
-    let settings = &*capabilities.agent;
-    let lowering = Lowering {
-        settings,
-        coder: agent.coder.unwrap_or(settings.coder),
-        max_task_executions: agent.max_task_executions.unwrap_or(MAX_TASK_EXECUTIONS),
-        max_steps: agent.max_steps.unwrap_or(MAX_STEPS),
-        interval: agent
-            .tool_enhance_interval
-            .map_or(TOOL_ENHANCE_INTERVAL, |every| u16::try_from(every).unwrap_or(u16::MAX)),
-    };
-    let mut graph = lowering.agent(agent, budget, graphs)?;
+    let mut graph = Lowering::by(&capabilities.agent).of(agent).agent(agent, budget, graphs)?;
     graph.tools.extend(operations::all().into_iter().map(|tool| (tool.name.clone(), tool)));
     let named = self::tools(agent).into_iter();
     graph.tools.extend(named.filter_map(|name| Some((name.clone(), tools.def(&name)?))));
@@ -122,13 +104,7 @@ pub fn compile(
     let budget = Budget { calls, ..Budget::default() };
     let mut graph = within(agent, source, tools, initial, (capabilities, budget, &mut graphs), diagnostics)?;
     graph.graphs = graphs;
-    // Holds by construction; a graph for which it did not must never run (E-11).
-    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", agent.head.span.opening(), race.to_string());
-        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
-        return None;
-    }
-    Some(graph)
+    checks::proved(graph, agent.head.span, diagnostics)
 }
 
 /// The objects of agents, each under its name in the JSON Schema.

@@ -6,9 +6,10 @@ use crate::diagnostic::shown;
 use crate::fields::meant;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
-use selvedge_engine::ToolDef;
+use selvedge_engine::schedule::Schedule;
 use selvedge_engine::schema::{self, Unchecked};
 use selvedge_engine::template::{self, Path, Placeholder, RESERVED_ROOTS, Seg, TemplateError, is_name};
+use selvedge_engine::{Graph, ToolDef};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -135,6 +136,16 @@ impl Kind {
         let finding = Finding::warning("D-07", "hidden-name", place, message);
         finding.help(format!("write {{{{metadata.{id}}}}} for the metadata"))
     }
+}
+
+/// A document's graph, if no two of its nodes race (E-11). That holds by construction; a graph for which it did not must never run.
+pub(crate) fn proved(graph: Graph, document: Span, diagnostics: &mut Diagnostics) -> Option<Graph> {
+    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
+        let finding = Finding::error("E-11", "race", document.opening(), race.to_string());
+        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
+        return None;
+    }
+    Some(graph)
 }
 
 /// What is said of a pattern in a tool's schema that nothing is held against (E-45).

@@ -17,9 +17,8 @@ pub use lower::{models, tools};
 pub use read::read;
 pub use slice::Slice;
 
-use crate::{Diagnostics, DocumentLimits, Finding, Source, ToolSource};
+use crate::{Diagnostics, DocumentLimits, Source, ToolSource, checks};
 use selvedge_engine::Graph;
-use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
 
 /// Checks a plan as a whole and lowers it; `None` if anything is an error.
@@ -36,13 +35,7 @@ pub fn compile(
         return None;
     }
     let graph = lower::lower(plan, tools)?;
-    // Holds by construction; a graph for which it did not must never run (E-11).
-    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", plan.head.span.opening(), race.to_string());
-        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
-        return None;
-    }
-    Some(graph)
+    checks::proved(graph, plan.head.span, diagnostics)
 }
 
 /// The kinds of objects in a plan, by their names in its JSON Schema.

@@ -17,12 +17,11 @@ pub use read::read;
 pub use replan::{compile_more, compiler};
 
 use crate::ToolSource;
-use crate::{Diagnostics, Finding, Source};
+use crate::{Diagnostics, Source, checks};
 use check::Scope;
 use lower::{Lowering, PLANNER};
 use replan::Context;
 use selvedge_engine::Graph;
-use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -98,13 +97,7 @@ pub fn compile(
     if graph.nodes.values().any(|node| node.body.compiler.is_some()) {
         graph.tools.insert(compiler().name.clone(), compiler());
     }
-    // Holds by construction; a graph for which it did not must never run (E-11).
-    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", document.head.span.opening(), race.to_string());
-        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
-        return None;
-    }
-    Some(graph)
+    checks::proved(graph, document.head.span, diagnostics)
 }
 
 /// The kinds of objects in a step task, by their names in its JSON Schema.

@@ -28,11 +28,10 @@ use crate::files::Includes;
 use crate::head::each_once;
 use crate::json::Node;
 use crate::steps::Capabilities;
-use crate::{Diagnostics, DocumentLimits, Finding, Source, plan, steps};
+use crate::{Diagnostics, DocumentLimits, Source, checks, plan, steps};
 use doc::Does;
 use lower::Compiler;
 use selvedge_engine::Graph;
-use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -63,13 +62,7 @@ pub fn compile(
     if diagnostics.has_errors() {
         return None;
     }
-    // Holds by construction; a graph for which it did not must never run (E-11).
-    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", workflow.head.span.opening(), race.to_string());
-        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
-        return None;
-    }
-    Some(graph)
+    checks::proved(graph, workflow.head.span, diagnostics)
 }
 
 /// All nodes, those of inner workflows included, and the other inner documents.

@@ -127,6 +127,11 @@ pub(super) fn compute(name: &'static str, expression: &str) -> Option<Draft> {
     Some(leaf(name, Act::Compute(name.into(), Expression::parse(expression).ok()?)))
 }
 
+/// Gives a node its result.
+pub(super) fn give(value: Value) -> Option<Draft> {
+    Some(leaf("give", Act::Give(JsonTemplate::from_value(value).ok()?)))
+}
+
 /// Calls an operation of these with these arguments.
 pub(super) fn call(operation: &Arc<ToolDef>, args: Value) -> Option<Draft> {
     let args = JsonTemplate::from_value(args).ok()?;

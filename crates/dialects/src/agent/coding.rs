@@ -1,25 +1,19 @@
 //! Tools that are written and mended: attempts of a coder, each told what was wrong with the last one.
 
 use super::build::{
-    Graphs, Step, ask, call, compute, done, each, fault, flow, leaf, set, step, when, while_holds, why,
+    Graphs, Step, ask, call, compute, done, each, fault, flow, give, set, step, when, while_holds, why,
 };
 use super::operations as op;
 use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};
 use super::schemas;
 use super::settings::Coder;
 use super::{CODING, JUDGING, Lowering};
-use selvedge_engine::graph::{Act, Draft};
-use selvedge_engine::template::JsonTemplate;
 use selvedge_engine::{Graph, GraphIx};
 use serde_json::json;
 use std::sync::Arc;
 
 /// Attempts at one tool.
 const ATTEMPTS: u32 = 3;
-
-fn give(value: serde_json::Value) -> Option<Draft> {
-    Some(leaf("give", Act::Give(JsonTemplate::from_value(value).ok()?)))
-}
 
 impl Lowering<'_> {
     /// A path that builds the tool `request`, `depth` frames below the agent.

@@ -1,13 +1,14 @@
 //! An agent as flows: rounds of manager, builders, executor and judge, then the integrator (A-01 … ).
 
 use super::build::{
-    END, Graphs, ask, call, compute, done, each, fault, flow, leaf, set, step, when, while_holds, why,
+    END, Graphs, ask, call, compute, done, each, fault, flow, give, leaf, set, step, when, while_holds, why,
 };
 use super::doc::AgentDoc;
 use super::operations as op;
 use super::prompts::{EXECUTOR, FAILURE_REPORT, FINAL_ANSWER, HAND_OVER, JUDGE, MANAGER};
 use super::schemas;
 use super::settings::{Coder, Settings};
+use super::{MAX_STEPS, MAX_TASK_EXECUTIONS, TOOL_ENHANCE_INTERVAL};
 use crate::leaves::OUT;
 use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edit, Guard, Infer, Retry, Rounds};
 use selvedge_engine::template::{JsonTemplate, Template};
@@ -22,6 +23,31 @@ pub(super) struct Lowering<'a> {
     pub(super) max_task_executions: u32,
     pub(super) max_steps: u32,
     pub(super) interval: u16,
+}
+
+impl<'a> Lowering<'a> {
+    /// As it is where no document says otherwise.
+    pub(super) fn by(settings: &'a Settings) -> Self {
+        Self {
+            settings,
+            coder: settings.coder,
+            max_task_executions: MAX_TASK_EXECUTIONS,
+            max_steps: MAX_STEPS,
+            interval: TOOL_ENHANCE_INTERVAL,
+        }
+    }
+
+    /// With what a document says over it.
+    pub(super) fn of(self, doc: &AgentDoc) -> Self {
+        let interval = doc.tool_enhance_interval.map(|every| u16::try_from(every).unwrap_or(u16::MAX));
+        Self {
+            coder: doc.coder.unwrap_or(self.coder),
+            max_task_executions: doc.max_task_executions.unwrap_or(self.max_task_executions),
+            max_steps: doc.max_steps.unwrap_or(self.max_steps),
+            interval: interval.unwrap_or(self.interval),
+            ..self
+        }
+    }
 }
 
 impl Lowering<'_> {
@@ -59,7 +85,6 @@ impl Lowering<'_> {
             vec![when("!finished", "used_up"), done("integrate"), fault("broken")],
         );
         work.node_mut().budget = reserved(budget).map(Arc::new);
-        let give = |value| Some(leaf("give", Act::Give(JsonTemplate::from_value(value).ok()?)));
         let mut graph = flow(
             &["manager", "executor", "judge", "integrator"],
             vec![
