@@ -46,6 +46,7 @@
 //! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
 //! - [`archive`]: a run in one file, for another state folder.
 //! - [`Host::simulated`]: a document in a simulated world, where nothing real is called and nothing recorded (C-18).
+//! - [`evolve`]: what the batches of an evolution came to, and what a tool is worth.
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 //!   [`diff`]: what two runs have in common, and what differs.
 
@@ -63,6 +64,7 @@ pub mod config;
 pub mod diff;
 pub mod environment;
 pub mod error;
+pub mod evolve;
 mod fork;
 mod give;
 mod host;
