@@ -2,9 +2,9 @@
 
 use crate::progress::seconds;
 use selvedge_engine::{Afresh, Saved};
+pub(crate) use selvedge_host::report::saved_json;
 use selvedge_host::reused::Request;
 use selvedge_host::timeline::CallKind;
-use selvedge_runtime::report::used;
 use serde_json::{Value, json};
 
 /// Times below are none to speak of.
@@ -63,16 +63,7 @@ pub(crate) fn json(request: &Request, name: impl Fn(&str) -> String) -> Value {
     object
 }
 
-/// What was saved, for machines: the shape of C-02's usage, and the time of the calls.
-pub(crate) fn saved_json(saved: &Saved) -> Value {
-    let mut object = used(&saved.usage);
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("worked_ms".to_owned(), saved.worked_ms.into());
-    }
-    object
-}
-
-/// The same in words; empty if it is nothing.
+/// What was saved, in words; empty if it is nothing.
 pub(crate) fn saved(saved: &Saved) -> String {
     let count = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
     let tokens = saved.usage.tokens.input.saturating_add(saved.usage.tokens.output);

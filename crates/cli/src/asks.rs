@@ -1,38 +1,14 @@
 //! What a person is asked, as the command line prints it and reads it (C-02, C-13).
 
-use crate::inspect::time;
 use crate::ways::{Way, listed};
-use selvedge_engine::{Asking, State};
 use selvedge_host::WayOut;
-use serde_json::{Map, Value};
+
+pub(crate) use selvedge_host::report::asked as object;
 
 pub(crate) use selvedge_host::asks::{
-    LINE, SAME_QUESTION, answer_of, answers, ask_kind, called, happened, open, prompt, strict, takes,
-    ways_in_line, whole, words,
+    LINE, SAME_QUESTION, answer_of, answers, called, happened, open, prompt, strict, takes, ways_in_line,
+    whole, words,
 };
-
-/// An open ask as C-02 has it.
-pub(crate) fn object(state: &State, id: &str, ask: &Asking) -> Map<String, Value> {
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
-    put("ask", id.into());
-    put("node", state.called(ask.node).to_string().into());
-    put("kind", ask_kind(ask.kind).into());
-    put("prompt", prompt(state, ask).into());
-    if let Some(value) = &ask.value {
-        put("value", Value::clone(value));
-    }
-    if let Some(schema) = state.answer_schema(ask) {
-        put("schema", schema.clone());
-    }
-    if let Some(due) = ask.due {
-        put("until", time::rfc3339(due).into());
-    }
-    if state.doubted_call(ask).is_some() {
-        put("in_doubt", true.into());
-    }
-    object
-}
 
 /// What was said: `@FILE` is what a file holds, and `-` what stdin does (C-13).
 pub(crate) fn read_text(said: &str) -> Result<String, String> {

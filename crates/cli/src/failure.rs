@@ -5,6 +5,8 @@ use crate::words::command;
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::diagnostic::{RenderOptions, render};
 use selvedge_engine::{Fault, FaultKind};
+use selvedge_host::report::http_status;
+pub(crate) use selvedge_host::report::is_refused_key;
 use selvedge_host::{Error, ErrorKind};
 
 /// The exit codes (C-03).
@@ -81,21 +83,9 @@ pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
     if diagnostic.file.is_empty() { text.trim_start_matches(": ").to_owned() } else { text }
 }
 
-/// Whether a provider refused the key, which is a matter of configuration and not of the run (C-03, E-14).
-pub(crate) fn is_refused_key(fault: &Fault) -> bool {
-    fault.kind == FaultKind::ProviderError && matches!(status(fault), Some(401 | 403))
-}
-
 /// Whether a provider had too many requests, and says so (E-14).
 pub(crate) fn is_rate_limit(fault: &Fault) -> bool {
-    fault.kind == FaultKind::ProviderError && status(fault) == Some(429)
-}
-
-/// The status of HTTP that led to a fault.
-fn status(fault: &Fault) -> Option<u64> {
-    // Google's word for a wrong key is 400; `means` says what it stands for.
-    let field = |name: &str| fault.cause.as_ref()?.get(name)?.as_u64();
-    field("means").or_else(|| field("status"))
+    fault.kind == FaultKind::ProviderError && http_status(fault) == Some(429)
 }
 
 /// A panic is a bug: it is told in one line and ends with exit 5 (C-03, E-17). A run's own panic is caught by

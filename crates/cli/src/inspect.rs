@@ -1,7 +1,6 @@
 //! The commands that only look at what is recorded and configured. They open the state folder for reading, so
 //! they work on one that can't be written, and while another process drives the run.
 
-mod answers;
 pub(crate) mod args;
 pub(crate) mod completions;
 pub(crate) mod diff;
@@ -20,7 +19,7 @@ mod replay;
 mod runs;
 pub(crate) mod schema;
 mod show;
-pub(crate) mod time;
+pub(crate) use selvedge_host::time;
 mod timeline;
 pub(crate) mod waits;
 

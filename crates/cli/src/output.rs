@@ -1,6 +1,5 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
-use crate::afresh;
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
 use crate::printed;
@@ -8,14 +7,12 @@ use crate::ui::Ui;
 use crate::ways::Way;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;
-use selvedge_engine::graph::{Act, Node};
-use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, Saved, State, StepResult, View, Warning};
+use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, State, Warning};
+use selvedge_host::report::{RunReport, unasked};
 use selvedge_host::text::{harmless, one_line};
-use selvedge_host::tools::tool_changed;
 use selvedge_host::{Error, RecordedRun};
-use selvedge_runtime::report;
 use selvedge_store::Store;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 
@@ -105,7 +102,7 @@ impl Report<'_> {
                 .filter(|_| refused.is_empty())
                 .map(|fault| said(fault.node.as_deref().unwrap_or_default(), fault)),
         );
-        for fault in self.unasked() {
+        for fault in unasked(self.state) {
             let row = said(fault.node.as_deref().unwrap_or_default(), fault);
             if !refused.contains(&row) {
                 refused.push(row);
@@ -114,111 +111,15 @@ impl Report<'_> {
         refused
     }
 
-    /// The refused keys for which the ladder decided about a fault, and no model (D-18).
-    fn unasked(&self) -> impl Iterator<Item = &Fault> {
-        self.state.unasked().iter().filter(|fault| is_refused_key(fault))
+    /// The run as everybody is told of it.
+    pub(crate) fn reported(&self) -> RunReport<'_> {
+        let Self { run, state, scripted, warnings, graph, driven, .. } = *self;
+        RunReport { run, state, scripted, warnings, graph, driven }
     }
 
-    /// C-02's object, keys in its order.
+    /// C-02's object.
     pub(crate) fn json(&self) -> Value {
-        let view = self.state.view();
-        let threads: Map<String, Value> =
-            view.threads().map(|(name, thread)| (name.to_string(), json!(thread))).collect();
-        let results: Map<String, Value> =
-            view.results().map(|result| (result.name.to_string(), self.result(&result))).collect();
-        let mut object = json!({
-            "run_id": self.run,
-            "status": view.status(),
-            "output": view.output(),
-            "fault": view.fault().map(|fault| report::fault(self.state, fault)),
-            "threads": threads,
-            "data_out": data_out(view),
-            "results": results,
-            "metadata": {
-                "initial": self.state.initial(),
-                "runtime": runtime(view),
-            },
-            "joins": report::joins(self.state, view),
-            "asks": self.asks(),
-            "scripted": self.scripted,
-            "warnings": self.warnings(),
-            "usage": selvedge_runtime::usage(self.state),
-        });
-        if let (Some(tools), Some(fields)) = (self.tools_of_agent(), object.as_object_mut()) {
-            fields.insert("tools".to_owned(), tools);
-        }
-        // Of a run that began anew: what it did not have to ask for again (E-29).
-        let saved = self.state.saved();
-        if let Some(fields) = object.as_object_mut().filter(|_| saved != Saved::default()) {
-            fields.insert("saved".to_owned(), afresh::saved_json(&saved));
-        }
-        object
-    }
-
-    /// What became of the tools of an agent's task (A-25): the answer of the operation that ended it.
-    fn tools_of_agent(&self) -> Option<Value> {
-        let end = selvedge_dialects::agent::operations::end();
-        let calls = |node: &&Node| {
-            let mut acts = node.body.leaves.values().map(|leaf| &leaf.act);
-            acts.any(|act| matches!(act, Act::Call(call) if call.tool == end.name))
-        };
-        let node = self.state.graph().nodes.values().find(calls)?;
-        let ended = self.state.view().results().find(|result| *result.name == *node.id)?;
-        ended.output.get("tools").cloned()
-    }
-
-    fn result(&self, result: &StepResult<'_>) -> Value {
-        let mut object = json!(result);
-        if let (Some(fault), Some(fields)) = (result.error, object.as_object_mut()) {
-            fields.insert("error".to_owned(), report::fault(self.state, fault));
-        }
-        object
-    }
-
-    /// Open asks (E-21); those of a run that ended are open no more.
-    fn asks(&self) -> Vec<Value> {
-        if self.state.ended().is_some() {
-            return Vec::new();
-        }
-        let asks = self.state.asks().iter();
-        asks.map(|(id, ask)| Value::Object(asks::object(self.state, id, ask))).collect()
-    }
-
-    /// The checker's warnings, the run's own, tools that changed, a driver that died.
-    pub(crate) fn warnings(&self) -> Vec<Warning> {
-        let mut all = self.warnings.to_vec();
-        all.extend(self.state.warnings().iter().cloned());
-        all.extend(self.unasked().map(|fault| Warning {
-            code: "key-refused".into(),
-            message: format!(
-                "the provider refused the key, so no model was asked what to do about the fault: {}",
-                fault.message
-            ),
-            node: fault.node.clone(),
-        }));
-        all.extend(changed_tools(self.graph, self.state.graph()));
-        if !self.driven && self.state.status() == RunStatus::Running {
-            let message =
-                format!("no process drives the run; `{}` goes on with it", command(&["resume", self.run]));
-            all.push(Warning { code: "not_driven".into(), message, node: None });
-        }
-        if let Some((ask, declined)) = self.state.declined() {
-            let message = format!(
-                "nobody knows whether `{}` happened, and somebody has said no to running it again: a resume changes nothing; \
-                 `{} --output JSON` says that it happened, `{}` runs it after all",
-                declined.call.name,
-                command(&["answer", self.run, ask, "done"]),
-                command(&["answer", self.run, ask, "yes"])
-            );
-            all.push(Warning { code: "write-in-doubt".into(), message, node: Some(declined.node.clone()) });
-        }
-        for node in all.iter_mut().filter_map(|warning| warning.node.as_mut()) {
-            *node = self.state.report_name(node).into_owned().into();
-        }
-        // A resumed run may come by the same place again.
-        let mut seen = BTreeSet::new();
-        all.retain(|w| seen.insert((w.code.clone(), w.message.clone(), w.node.clone())));
-        all
+        self.reported().json()
     }
 
     /// Prints the run: the object, or the result on stdout and the rest on stderr.
@@ -347,35 +248,6 @@ impl Report<'_> {
 /// How to go on with a run that stopped before its end (C-05).
 pub(crate) fn unfinished(run: &str) -> String {
     format!("run {run} is not finished; go on with: {}", command(&["resume", run]))
-}
-
-/// What was published (P-18).
-fn data_out(view: View<'_>) -> Value {
-    let rows = view.data_out().into_iter().map(|row| {
-        let object = json!({
-            "node": row.node,
-            "node_type": row.publication.label,
-            "description": row.publication.description,
-            "content": row.publication.content,
-        });
-        (row.thread.to_string(), object)
-    });
-    Value::Object(rows.collect())
-}
-
-/// `runtime_metadata` (D-02).
-fn runtime(view: View<'_>) -> Value {
-    let rows = view.runtime().into_iter();
-    Value::Object(rows.map(|(name, known)| (name.to_string(), known.value.clone())).collect())
-}
-
-/// Tools that a resume or a fork took in a version other than the one the run began with (P-21).
-fn changed_tools(before: &Graph, now: &Graph) -> Vec<Warning> {
-    let changed = before.tools.iter().filter_map(|(name, old)| {
-        let new = now.tools.get(name).filter(|new| new.version != old.version)?;
-        Some(tool_changed(name, &old.version, &new.version))
-    });
-    changed.collect()
 }
 
 /// A result for people: text as it is, anything else as indented JSON, nothing for null.

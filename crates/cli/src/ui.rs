@@ -4,11 +4,12 @@ use crate::args::Common;
 use crate::inspect::pager::{self, Pager};
 use selvedge_dialects::diagnostic::is_hidden;
 use selvedge_dialects::{Diagnostic, Severity};
-use selvedge_host::secrets::{clean_printed, is_own_word, known};
+use selvedge_host::report::escaped;
+use selvedge_host::secrets::{is_own_word, known};
 use selvedge_host::text::harmless;
 use selvedge_host::trust::Gate;
 use selvedge_host::{Config, Environment, Error, Host, Observer};
-use selvedge_http::{Secret, Secrets};
+use selvedge_http::Secret;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -147,15 +148,7 @@ impl Ui {
     /// JSON without the secrets in use (C-06): only texts in it that are data are changed, so that it stays JSON and what
     /// it was.
     pub(crate) fn redacted_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
-        let Cow::Owned(clean) = redacted(json, self.secrets.iter()) else { return Cow::Borrowed(json) };
-        match selvedge_runtime::recorded::<Value>(json.as_bytes()) {
-            Ok(mut value) => {
-                clean_printed(&mut value, &Secrets::new(&self.secrets));
-                let end = json.get(json.trim_end().len()..).unwrap_or_default();
-                Cow::Owned(format!("{value}{end}"))
-            }
-            Err(_) => Cow::Owned(clean),
-        }
+        selvedge_host::report::redacted(json, &self.secrets)
     }
 
     /// A note on stderr that `--quiet` leaves out.
@@ -201,7 +194,7 @@ impl Ui {
 
     /// A line of JSON on stderr.
     pub(crate) fn error_json(&self, json: &Value) {
-        stderr(&escaped_json(&self.redacted_json(&format!("{json}\n"))));
+        stderr(&escaped(&self.redacted_json(&format!("{json}\n"))));
     }
 
     /// A result on stdout; one that is lost is reported when the command ends. A reader that went away is no error: whoever closed the pipe has what it wanted.
@@ -228,7 +221,7 @@ impl Ui {
     /// A result as it is printed: without the keys in use, and JSON without what steers a terminal.
     fn printed<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.json {
-            true => Cow::Owned(escaped_json(&self.redacted_json(text)).into_owned()),
+            true => Cow::Owned(escaped(&self.redacted_json(text)).into_owned()),
             false => self.redacted(text),
         }
     }
@@ -323,28 +316,6 @@ pub(crate) fn stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// JSON in which nothing hides and nothing steers a terminal: such characters stand in strings only, where an escape is the
-/// same. Line breaks around values stay.
-pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
-    let hides = |character: &char| is_hidden(*character) && *character != '\n';
-    if json.is_ascii() && !json.contains('\u{7f}') || !json.chars().any(|c| hides(&c)) {
-        return Cow::Borrowed(json);
-    }
-    let mut escaped = String::with_capacity(json.len() + 64);
-    for character in json.chars() {
-        match hides(&character) {
-            // What JSON does not take bare is no text of a string: it is left for its reader to refuse.
-            true if character >= '\u{7f}' => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-            _ => escaped.push(character),
-        }
-    }
-    Cow::Owned(escaped)
-}
-
 /// Text for a terminal in which nothing hides and nothing steers it but our own colours, if they are on: what comes from elsewhere is escaped
 /// where it is put in, and here whatever was not.
 pub(crate) fn tame(text: &str, colour: bool) -> Cow<'_, str> {
@@ -380,19 +351,6 @@ mod tests {
     fn what_joins_and_chooses_pictures_stays() {
         let joined = "👩\u{200d}💻 ❤\u{fe0f} می\u{200c}خواهم";
         assert_eq!(tame(joined, false), Cow::Borrowed(joined));
-    }
-
-    /// C-04: JSON is the same with escapes; what is no string's text is not touched.
-    #[test]
-    fn json_is_equal_with_escapes() {
-        let wild = serde_json::json!({"a\u{202e}": "\u{9b}2J\u{7f}\u{200f}\u{2066} 完了 👩\u{200d}💻 \u{e0041}\u{1b}"});
-        for json in [format!("{wild}\n"), format!("{wild:#}")] {
-            let escaped = escaped_json(&json);
-            assert!(!escaped.chars().any(|c| is_hidden(c) && c != '\n'), "{escaped:?}");
-            assert!(escaped.contains("完了 👩\u{200d}💻 \\udb40\\udc41"), "{escaped}");
-            assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), wild);
-        }
-        assert!(matches!(escaped_json("{\"a\": \"ä\"}\n"), Cow::Borrowed(_)));
     }
 
     /// C-04: our own colours stay where they are on, and nothing else steers.

@@ -47,6 +47,7 @@
 //! - [`archive`]: a run in one file, for another state folder.
 //! - [`Host::simulated`]: a document in a simulated world, where nothing real is called and nothing recorded (C-18).
 //! - [`evolve`]: what the batches of an evolution came to, and what a tool is worth.
+//! - [`report`]: runs as everybody who reports on one writes them, for machines (C-02, C-15).
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 //!   [`diff`]: what two runs have in common, and what differs.
 
@@ -78,12 +79,14 @@ pub mod places;
 pub mod prepare;
 mod ready;
 mod recorded;
+pub mod report;
 mod resume;
 pub mod reused;
 pub mod secrets;
 mod simulate;
 pub mod stores;
 pub mod text;
+pub mod time;
 pub mod timeline;
 mod tokens;
 pub mod tools;

@@ -1,48 +1,28 @@
 //! The journal, event by event: `show --events` (C-15), and the head that exported events have too.
 
+use super::Found;
 use super::out::Out;
 use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
-use super::{Found, time};
 use crate::names;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
-use selvedge_engine::place::Place;
 use selvedge_engine::{
     AskPlace, Body, EffectId, End, Event, Joined, Outcome, Record, Recovered, Replaced, Role, StandIn, State,
 };
 use selvedge_host::Error;
+use selvedge_host::report::{self, name_of};
 use selvedge_runtime::{LoadError, graph_of};
 use selvedge_store::Entry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// Rows that are aligned together; a longer journal is not held in memory for its columns.
 const TOGETHER: usize = 512;
 
-/// A stored event with its number and time in front: `{"n", "at", "kind", …}`, its own text unchanged.
-pub(super) fn with_head(entry: &Entry) -> String {
-    let head = format!("{{\"n\":{},\"at\":\"{}\"", entry.n, time::rfc3339(entry.at_ms));
-    match entry.json.trim_start().strip_prefix('{').map(str::trim_start) {
-        Some("}") => format!("{head}}}"),
-        Some(fields) => format!("{head},{fields}"),
-        // No event: [`super::export`] has looked before.
-        None => format!("{head},\"event\":{}}}", entry.json),
-    }
-}
-
 /// The node that the id of an effect or an ask belongs to (E-35).
 pub(crate) fn node_of(id: &str) -> Cow<'_, str> {
     AskPlace::parse(id).map_or(Cow::Borrowed(id), |ask| ask.into_place().node)
-}
-
-/// What events call the node that the id of an effect belongs to.
-fn name_of(id: &str) -> String {
-    match AskPlace::parse(id).map(AskPlace::into_place) {
-        Some(place) if place.frames.is_root() => place.node.into_owned(),
-        Some(place) => Place { visit: 1, ..place }.to_string(),
-        None => id.to_owned(),
-    }
 }
 
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
@@ -66,7 +46,10 @@ fn print_object(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut O
     out.write("{\"events\":[")?;
     for entry in entries {
         let separator = if entry.n > 1 { "," } else { "" };
-        if !out.json(separator, &object(found, &names, &entry)?.to_string(), "")? {
+        let unreadable =
+            |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
+        let object = report::event(&names, &entry).map_err(unreadable)?;
+        if !out.json(separator, &object.to_string(), "")? {
             break;
         }
     }
@@ -99,47 +82,6 @@ fn print_table(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Ou
 /// What things in a run are called, by its graph: no event is applied to it.
 fn names_of(found: &Found) -> Result<State, Error> {
     Ok(State::new(graph_of(&found.store, &found.info)?))
-}
-
-/// C-15's object: `{n, at, kind, node?, place?, effect?, …}`. Events of an effect name its node too; a node in a frame is called as
-/// people are told that it is (W-03), and as the journal has it (E-35).
-fn object(found: &Found, names: &State, entry: &Entry) -> Result<Value, Error> {
-    let unreadable =
-        |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-    let fields = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
-    Ok(object_of(names, entry.n, entry.at_ms, fields))
-}
-
-/// The same of an event's fields.
-fn object_of(names: &State, n: u64, at_ms: i64, mut fields: Map<String, Value>) -> Value {
-    let kind = fields.shift_remove("kind");
-    let effect = fields.shift_remove("effect");
-    let node = fields.shift_remove("node").filter(|node| node.as_str() != Some(""));
-    let place = match (node.as_ref().and_then(Value::as_str), effect.as_ref().and_then(Value::as_str)) {
-        (Some(node), _) => Some(node.to_owned()),
-        (None, effect) => effect.map(name_of),
-    };
-    let node = place.as_deref().map(|place| Value::from(names.told_name(place)));
-    let place = place.map(Value::from).filter(|place| Some(place) != node.as_ref());
-    let mut object = Map::new();
-    object.insert("n".to_owned(), Value::from(n));
-    object.insert("at".to_owned(), Value::from(time::rfc3339(at_ms)));
-    for (name, value) in [("kind", kind), ("node", node), ("place", place), ("effect", effect)] {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), value);
-        }
-    }
-    object.extend(fields);
-    Value::Object(object)
-}
-
-/// C-15's objects of a run that is recorded nowhere; `names` is its state.
-pub(crate) fn objects(names: &State, records: &[Record]) -> Vec<Value> {
-    let objects = (1..).zip(records).map(|(n, Record { at, event })| {
-        let fields = json!(event).as_object().cloned().unwrap_or_default();
-        object_of(names, n, *at, fields)
-    });
-    objects.collect()
 }
 
 /// Of its events behind the first so many those that `shown` picks, as lines for people.
@@ -402,17 +344,6 @@ pub(super) fn role_name(role: Role) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_head_leaves_the_event_as_it_is() {
-        let entry = |json: &str| Entry { n: 3, at_ms: 0, json: json.to_owned() };
-        let head = "{\"n\":3,\"at\":\"1970-01-01T00:00:00.000Z\"";
-        assert_eq!(
-            with_head(&entry("{\"kind\":\"x\",\"v\":1.0e2}")),
-            format!("{head},\"kind\":\"x\",\"v\":1.0e2}}")
-        );
-        assert_eq!(with_head(&entry("{}")), format!("{head}}}"));
-    }
 
     #[test]
     fn effects_name_their_node() {

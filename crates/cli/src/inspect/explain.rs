@@ -13,7 +13,6 @@ mod tree;
 
 pub(super) use statuses::statuses;
 
-use super::answers::Answer;
 use super::out::Out;
 use super::{Found, guarded, time};
 use crate::afresh;
@@ -29,6 +28,7 @@ use seen::Seen;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, RunStatus, State};
 use selvedge_host::Error;
+use selvedge_host::report::Said;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, Timeline};
 use selvedge_store::RunInfo;
@@ -269,7 +269,7 @@ impl<'s> Explained<'s> {
         if !rungs.is_empty() {
             fields.insert("recovery".to_owned(), Value::from(rungs));
         }
-        let answers: Vec<Value> = self.story.answers(node).map(|answer| Answer::json(&answer)).collect();
+        let answers: Vec<Value> = self.story.answers(node).map(|answer| Said::json(&answer)).collect();
         if !answers.is_empty() {
             fields.insert("answers".to_owned(), answers.into());
         }

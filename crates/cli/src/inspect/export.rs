@@ -1,7 +1,6 @@
 //! `selvedge export`: the journal as JSON lines, or the whole run as a file (C-14).
 
 use super::args::ExportArgs;
-use super::events::with_head;
 use super::out::Out;
 use super::page::{Page, clean};
 use super::{find, guarded, unreadable};
@@ -9,6 +8,7 @@ use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_host::archive::{self, Exported};
+use selvedge_host::report::with_head;
 use selvedge_host::{Config, Error};
 use selvedge_store::Store;
 use serde::Deserialize;

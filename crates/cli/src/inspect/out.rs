@@ -1,8 +1,9 @@
 //! Output that is written as it is made: a long journal is never held as text.
 
 use super::pager::Pager;
-use crate::ui::{Ui, escaped_json};
+use crate::ui::Ui;
 use selvedge_host::Error;
+use selvedge_host::report::escaped;
 use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
 
 /// Where it goes.
@@ -66,7 +67,7 @@ impl<'a> Out<'a> {
     /// Those of [`Self::write`].
     pub(super) fn json(&mut self, before: &str, json: &str, behind: &str) -> Result<bool, Error> {
         let json = self.ui.redacted_json(json);
-        let json = escaped_json(&json);
+        let json = escaped(&json);
         let parts = [before, &json, behind];
         let mut write = || parts.iter().try_for_each(|part| self.to.write_all(part.as_bytes()));
         let written = if self.open { write() } else { Ok(()) };

@@ -8,10 +8,10 @@ use crate::asks;
 use crate::failure::Exit;
 use crate::progress::seconds;
 use crate::ui::Ui;
-use selvedge_engine::{Asking, Event, Fault, FaultKind, State};
+use selvedge_engine::{Asking, Fault, State};
 use selvedge_host::Error;
-use selvedge_host::options::{Origin, RunOptions};
 use selvedge_host::places;
+use selvedge_host::report::{self, failed_of};
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn rows(
                 }
             }
         }
-        let fault = (info.status == RunStatus::Failed).then(|| fault(store, &info.id)).flatten();
+        let fault = (info.status == RunStatus::Failed).then(|| failed_of(store, &info.id)).flatten();
         rows.push(Row { info, driven, fault, asks: Vec::new() });
     }
     Ok(rows)
@@ -162,54 +162,16 @@ fn questions(page: &mut Page, row: &Row) {
     }
 }
 
-/// Why a run has failed: its last event says so.
-fn fault(store: &Store, run: &str) -> Option<Fault> {
-    let last = store.last_event(run).ok()?;
-    let entry = store.journal(run, last.max(1)).ok()?.next()?.ok()?;
-    match selvedge_runtime::recorded(entry.json.as_bytes()).ok()? {
-        Event::Ended { fault, .. } => fault.map(|fault| *fault),
-        Event::Poisoned { message } => Some(Fault::new(FaultKind::ExecutionFailure, message)),
-        _ => None,
-    }
-}
-
 /// What a run has used that goes on: its row is written when it ends or waits, its journal knows.
 fn used(store: &Store, info: &RunInfo) -> Result<String, Error> {
     let loaded = selvedge_runtime::load(store, &info.id, None, None)?;
     Ok(selvedge_runtime::usage(&loaded.state).to_string())
 }
 
-/// Whether a run was recorded elsewhere (C-14).
-pub(super) fn is_imported(info: &RunInfo) -> bool {
-    RunOptions::stored(&info.options).origin == Origin::Imported
-}
-
 /// C-15's object.
 fn object(row: &Row) -> Value {
-    let info = &row.info;
-    let mut object = json!({
-        "run_id": info.id,
-        "name": info.name,
-        "dialect": info.dialect,
-        "status": info.status.as_str(),
-        "started": time::rfc3339(info.started_ms),
-        "ended": info.ended_ms.map(time::rfc3339),
-        "usage": usage(&info.usage),
-    });
-    if info.status == RunStatus::Running
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.insert("driven".to_owned(), Value::from(row.driven));
-    }
-    if is_imported(info)
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.insert("imported".to_owned(), Value::from(true));
-    }
-    if let (Some(fault), Some(fields)) = (&row.fault, object.as_object_mut()) {
-        fields.insert("fault".to_owned(), json!(fault));
-    }
-    if let (false, Some(fields)) = (row.asks.is_empty(), object.as_object_mut()) {
+    let mut fields = report::row(&row.info, row.driven, row.fault.as_ref());
+    if !row.asks.is_empty() {
         let asks = row.asks.iter().map(|asked| {
             let mut ask = asked.object.clone();
             ask.insert("command".to_owned(), asked.command.as_str().into());
@@ -217,19 +179,7 @@ fn object(row: &Row) -> Value {
         });
         fields.insert("asks".to_owned(), asks.collect());
     }
-    object
-}
-
-/// C-02's usage; a row that was never updated has used nothing yet.
-fn usage(stored: &str) -> Value {
-    let known: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
-    let mut usage = json!({
-        "model_calls": 0, "tool_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0,
-    });
-    if let Some(fields) = usage.as_object_mut() {
-        fields.extend(known);
-    }
-    usage
+    Value::Object(fields)
 }
 
 fn table(page: &Page, rows: &[Row]) -> Table {

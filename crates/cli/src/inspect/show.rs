@@ -9,7 +9,7 @@ mod summary;
 mod threads;
 
 use super::args::ShowArgs;
-use super::{Found, answers, events, guarded};
+use super::{Found, events, guarded};
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::output::Report;
@@ -18,6 +18,7 @@ use crate::words::command;
 use selvedge_engine::State;
 use selvedge_host::Error;
 use selvedge_host::options::RunOptions;
+use selvedge_host::report::said;
 use selvedge_runtime::{graph_of, load};
 
 /// The moment that is shown.
@@ -84,7 +85,7 @@ fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), E
     };
     match ui.json {
         true => report.print(ui),
-        false => summary::print(found, &report, &answers::all(found, moment.at)?, moment, ui),
+        false => summary::print(found, &report, &said(&found.store, found.run(), moment.at)?, moment, ui),
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
             "status": trial.state.status(),
             "faults": hits(&trial.state, &trial.hits),
             "findings": findings.iter().map(object).collect::<Vec<_>>(),
-            "trace": events::objects(&trial.state, &trial.records),
+            "trace": selvedge_host::report::events(&trial.state, &trial.records),
         });
         ui.result(&format!("{object}\n"));
         return exit;
@@ -233,7 +233,7 @@ fn object(finding: &Finding) -> Value {
         "message": message,
         "help": kind.way_out(),
         "faults": hits(state, luck),
-        "trace": events::objects(state, records),
+        "trace": selvedge_host::report::events(state, records),
     })
 }
 

@@ -3,11 +3,11 @@
 
 use super::seen::Shown;
 use crate::inspect::Found;
-use crate::inspect::answers::Answer;
 use crate::inspect::timeline;
 use selvedge_engine::graph::{Act, Control, Node};
 use selvedge_engine::{Effects, Fault, Graph, Ix, NodeIx, Printed, RunStatus, State};
 use selvedge_host::Error;
+use selvedge_host::report::Said;
 use selvedge_host::timeline::{
     Activity, Durations, FrameTimeline, Interval, Moment, NodeTimeline, Reuse, Rung, Span, Timeline, Visit,
     intervals,
@@ -217,9 +217,9 @@ impl Story {
     }
 
     /// What people said to its questions.
-    pub(super) fn answers(&self, at: At) -> impl Iterator<Item = Answer> {
+    pub(super) fn answers(&self, at: At) -> impl Iterator<Item = Said> {
         let answers = self.node(at).into_iter().flat_map(|node| &node.answers);
-        answers.map(|answer| Answer::new(&answer.ask, &answer.value))
+        answers.map(|answer| Said::new(&answer.ask, &answer.value))
     }
 
     /// What goes on in it now, if it has not ended: a call, or a question to a person.

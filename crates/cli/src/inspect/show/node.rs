@@ -2,18 +2,15 @@
 
 use crate::frames;
 use crate::inspect::Found;
-use crate::inspect::answers::Answer;
 use crate::inspect::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
 use crate::inspect::timeline;
 use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
-use selvedge_engine::graph::Node;
-use selvedge_engine::place::Place;
-use selvedge_engine::{Outcome, Printed, State};
+use selvedge_engine::{Outcome, Printed};
 use selvedge_host::Error;
-use selvedge_host::text::or_meant;
-use selvedge_host::timeline::{Attempt, Call, CallKind, NodeTimeline, Timeline, Visit};
-use serde_json::{Map, Value, json};
+use selvedge_host::report::{self, Said, called, find, tried};
+use selvedge_host::timeline::{Attempt, Call};
+use serde_json::Value;
 
 /// Where values stand behind their names.
 const INDENT: usize = 12;
@@ -21,8 +18,6 @@ const INDENT: usize = 12;
 const ARGUMENTS: usize = 12;
 const VALUE: usize = 40;
 const PRINTED: usize = 500;
-/// Nodes that an error names.
-const NAMED: usize = 20;
 
 /// An attempt of a call of the node.
 #[derive(Clone, Copy)]
@@ -42,23 +37,21 @@ fn of_process(output: &Value) -> Option<(i64, Printed)> {
 /// Prints a node as it is after event `at`, or now.
 pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
     let (state, timeline) = timeline::read(found, at, |_, _| {})?;
-    let (def, row) = find(found, &state, &timeline, node)?;
-    let answers = row.into_iter().flat_map(|row| &row.answers);
-    let answers: Vec<Answer> = answers.map(|answer| Answer::new(&answer.ask, &answer.value)).collect();
-    let visit = row.and_then(|row| row.visits.last());
-    let attempts = visit.into_iter().flat_map(Visit::attempts);
-    let mut calls: Vec<Tried<'_>> = attempts.map(|(call, attempt)| Tried { call, attempt }).collect();
-    calls.sort_by_key(|tried| tried.attempt.requested);
-    let fault = visit.and_then(|visit| visit.fault.as_ref());
+    let (def, row) = find(found.run(), &state, &timeline, node)?;
     if ui.json {
-        let calls: Vec<Value> = calls.iter().map(|tried| tried.json()).collect();
-        let mut object = json!({"node": node, "name": called(def, node).1, "calls": calls, "fault": fault});
-        if let (false, Some(fields)) = (answers.is_empty(), object.as_object_mut()) {
-            fields.insert("answers".to_owned(), answers.iter().map(Answer::json).collect());
-        }
-        ui.result(&format!("{object}\n"));
+        ui.result(&format!("{}\n", report::node(node, def, row)));
         return Ok(());
     }
+    let answers = row.into_iter().flat_map(|row| &row.answers);
+    let answers: Vec<Said> = answers.map(|answer| Said::new(&answer.ask, &answer.value)).collect();
+    let visit = row.and_then(|row| row.visits.last());
+    let calls: Vec<Tried<'_>> = visit
+        .map(tried)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(call, attempt)| Tried { call, attempt })
+        .collect();
+    let fault = visit.and_then(|visit| visit.fault.as_ref());
     let mut page = Page::whole();
     let (id, name) = called(def, node);
     let name = if id == name { String::new() } else { clean(name) };
@@ -81,83 +74,14 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     Ok(())
 }
 
-/// The id and the name of a node that is asked for: a fork is also known by its join, and a loop by its end.
-fn called<'d>(def: &'d Node, asked: &str) -> (&'d str, &'d str) {
-    let last = asked.rsplit('/').next().unwrap_or(asked);
-    match last == &**def.shown_id() && last != &*def.id {
-        true => (def.shown_id(), def.shown_name()),
-        false => (&def.id, &def.name),
-    }
-}
-
-/// The node that reports call so, or people are told it is (W-03), and what happened to it: of one in a loop, in the iteration that was
-/// last.
-fn find<'s>(
-    found: &Found,
-    state: &'s State,
-    timeline: &'s Timeline,
-    id: &str,
-) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
-    let graph = state.graph();
-    if let Some(def) = graph.nodes.values().find(|node| *node.id == *id || **node.shown_id() == *id) {
-        return Ok((def, timeline.root(&def.id)));
-    }
-    let named = |row: &&NodeTimeline| {
-        let place = Place { frames: row.frame.frames(), node: (&*row.node).into(), visit: 1 }.to_string();
-        !row.frame.is_root() && (*state.report_name(&place) == *id || *state.told_name(&place) == *id)
-    };
-    let inner = timeline.nodes().iter().rev().find(named);
-    let def = inner.and_then(|row| graph.all_nodes().find(|node| node.id == row.node));
-    if let Some(def) = def {
-        return Ok((def, inner));
-    }
-    let known: Vec<&str> = graph.nodes.values().map(|node| &*node.id).collect();
-    let names = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let more = if known.len() > NAMED { ", …" } else { "" };
-    let help = or_meant(id, &known, &format!("its nodes are: {names}{more}"));
-    let message = format!("run {} has no node \"{id}\"", found.run());
-    Err(Error::usage("C-15", "unknown-node", &message).help(&help))
-}
-
 impl Tried<'_> {
     /// The tool; nothing for a request to a model or an operation.
     fn tool(&self) -> Option<&str> {
-        match &self.call.kind {
-            CallKind::Tool(name) => Some(name),
-            _ => None,
-        }
+        report::tool(self.call)
     }
 
     fn arguments(&self) -> &Value {
-        match (&self.call.kind, &self.call.arguments) {
-            (CallKind::Operation(_), _) | (_, None) => &Value::Null,
-            (_, Some(arguments)) => arguments,
-        }
-    }
-
-    fn json(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("effect".to_owned(), json!(self.attempt.effect));
-        if let Some(tool) = self.tool() {
-            object.insert("tool".to_owned(), json!(tool));
-        }
-        if !self.arguments().is_null() {
-            object.insert("arguments".to_owned(), self.arguments().clone());
-        }
-        let came = match &self.attempt.outcome {
-            Some(Outcome::Reply(reply)) => Some(("reply", json!(reply))),
-            Some(Outcome::Output(output)) => Some(("output", Value::clone(output))),
-            Some(Outcome::Operated(operated)) => Some(("output", Value::clone(&operated.output))),
-            Some(Outcome::Failed(failure)) => Some(("fault", json!(failure.fault))),
-            None => None,
-        };
-        let printed = self.attempt.printed.as_ref().map(|printed| ("printed", json!(printed)));
-        let reused = self.call.reused.as_ref().map(|from| ("reused_from", json!(from)));
-        let lost = self.attempt.lost.then(|| ("lost", json!(true)));
-        for (name, value) in [came, printed, reused, lost].into_iter().flatten() {
-            object.insert(name.to_owned(), value);
-        }
-        Value::Object(object)
+        report::arguments(self.call)
     }
 
     fn show(&self, page: &mut Page) {

@@ -3,7 +3,6 @@
 use super::{Moment, advice::advice, joins, threads};
 use crate::afresh;
 use crate::asks::{self, SAME_QUESTION, answers, called, prompt};
-use crate::inspect::answers::Answer;
 use crate::inspect::events::of_fork;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::inspect::{Found, runs, time};
@@ -16,6 +15,7 @@ use crate::ui::Ui;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;
 use selvedge_engine::{Event, RunStatus, State, StepResult, View};
+use selvedge_host::report::{Said, is_imported};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -30,7 +30,7 @@ const WARNINGS: usize = 20;
 const ANSWERS: usize = 20;
 
 /// Prints a run for people.
-pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Answer], moment: Moment, ui: &Ui) {
+pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Said], moment: Moment, ui: &Ui) {
     let view = report.state.view();
     let mut page = Page::new();
     head(&mut page, found, report, view, moment);
@@ -82,7 +82,7 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
     if report.scripted {
         page.labelled("  model", DIM, INDENT, "scripted: replies come from a file of rules", 2);
     }
-    if runs::is_imported(info) {
+    if is_imported(info) {
         page.labelled("  imported", DIM, INDENT, "it was recorded elsewhere; a fork of it is your own", 2);
     }
     if let Some(fork) = &info.fork {
@@ -151,7 +151,7 @@ fn open_asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
 }
 
 /// What people said, with who said it and why (E-21); a word that was taken back stands before the one that did.
-fn answered(page: &mut Page, state: &State, said: &[Answer]) {
+fn answered(page: &mut Page, state: &State, said: &[Said]) {
     for (at, answer) in said.iter().take(ANSWERS).enumerate() {
         if at == 0 {
             page.gap();
@@ -227,7 +227,7 @@ fn output(page: &mut Page, output: &Value) {
 }
 
 fn warnings(page: &mut Page, report: &Report<'_>) {
-    let mut warnings = report.warnings();
+    let mut warnings = report.reported().warnings();
     // Said above, with the command.
     warnings.retain(|warning| &*warning.code != "not_driven");
     if warnings.is_empty() {

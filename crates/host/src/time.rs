@@ -1,7 +1,7 @@
-//! Times as the command line prints them.
+//! Times as JSON has them, and as people are told them.
 
 /// A time as RFC 3339 in UTC with milliseconds: `2025-03-01T12:00:00.250Z`. All JSON output has times in this form.
-pub(crate) fn rfc3339(ms: i64) -> String {
+pub fn rfc3339(ms: i64) -> String {
     let (year, month, day) = date(ms.div_euclid(86_400_000));
     let of_day = ms.rem_euclid(86_400_000);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
@@ -9,7 +9,7 @@ pub(crate) fn rfc3339(ms: i64) -> String {
 }
 
 /// A time for people, to the second, without its zone: `2025-03-01 12:00:00`.
-pub(crate) fn plain(ms: i64) -> String {
+pub fn plain(ms: i64) -> String {
     rfc3339(ms).replace('T', " ").split('.').next().unwrap_or_default().to_owned()
 }
 

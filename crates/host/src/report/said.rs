@@ -1,22 +1,25 @@
 //! What people said to the questions of a run, with who said it and why (E-21).
 
-use super::Found;
+use crate::error::Error;
 use selvedge_engine::Event;
-use selvedge_host::Error;
 use selvedge_runtime::recorded;
+use selvedge_store::Store;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// All that people said until an event, in the order in which they said it, with the id of the ask.
-pub(super) fn all(found: &Found, until: u64) -> Result<Vec<Answer>, Error> {
+/// All that people said to a run until an event, in the order in which they said it, with the id of the ask.
+///
+/// # Errors
+/// If its journal can't be read.
+pub fn said(store: &Store, run: &str, until: u64) -> Result<Vec<Said>, Error> {
     let mut answers = Vec::new();
-    for entry in found.store.journal(found.run(), 1)?.until(until) {
+    for entry in store.journal(run, 1)?.until(until) {
         let entry = entry?;
         // Cheaper than reading each event.
         if entry.json.contains("\"answered\"")
             && let Ok(Event::Answered { ask, value }) = recorded(entry.json.as_bytes())
         {
-            answers.push(Answer::new(&ask, &value));
+            answers.push(Said::new(&ask, &value));
         }
     }
     Ok(answers)
@@ -24,19 +27,19 @@ pub(super) fn all(found: &Found, until: u64) -> Result<Vec<Answer>, Error> {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub struct Said {
     ask: Arc<str>,
     value: Value,
 }
 
-impl Answer {
+impl Said {
     /// As it is recorded.
-    pub(super) fn new(ask: &Arc<str>, value: &Value) -> Self {
+    pub fn new(ask: &Arc<str>, value: &Value) -> Self {
         Self { ask: Arc::clone(ask), value: value.clone() }
     }
 
     /// The ask's id.
-    pub(super) fn ask(&self) -> &str {
+    pub fn ask(&self) -> &str {
         &self.ask
     }
 
@@ -55,7 +58,7 @@ impl Answer {
     }
 
     /// C-15's object.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let (said, output) = self.said();
         let more = [
             ("output", output.cloned()),
@@ -67,8 +70,8 @@ impl Answer {
         Value::Object(object)
     }
 
-    /// `yes, by Ann: it is right`.
-    pub(super) fn told(&self) -> String {
+    /// The same in words: `yes, by Ann: it is right`.
+    pub fn told(&self) -> String {
         let (said, output) = self.said();
         let mut text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
         if let Some(output) = output {
@@ -91,7 +94,7 @@ mod tests {
     #[test]
     fn an_answer_is_a_word_with_who_and_why() {
         let told = |value: Value| {
-            let answer = Answer::new(&"n/approve".into(), &value);
+            let answer = Said::new(&"n/approve".into(), &value);
             (answer.told(), answer.json())
         };
         for (value, text, json) in [
