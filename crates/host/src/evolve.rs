@@ -1,4 +1,4 @@
-//! Evolution of a tool library over the tasks of a data set (V): what each batch came to, and what a tool is worth.
+//! Evolution of a tool library over the tasks of a data set (V): what each batch came to, and what a tool was worth.
 
 pub mod measures;
 pub mod statistics;

@@ -1,4 +1,4 @@
-//! What the batches of an evolution came to: the lines of `measures.jsonl` (V-11).
+//! What the batches of an evolution came to: the lines of its `measures.jsonl` (V-11).
 
 use super::statistics::{Interval, wilson};
 use selvedge_engine::Tokens;
