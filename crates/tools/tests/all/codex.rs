@@ -168,17 +168,18 @@ async fn a28_codex_gives_no_key_away() {
 async fn a07_codex_is_ended_with_all_that_it_started() {
     let Some(program) = program() else { return };
     let world = World::new();
-    for cancelled in [false, true] {
+    for cancelled in [true, false] {
         let sleep = mark();
-        let model = model(vec![command(&format!("sleep {sleep}")), message("I slept.")]).await;
-        let codex = Codex { timeout: Duration::from_secs(6), ..codex(&world, program.clone(), &model) };
+        let model = model(vec![command(&format!("sleep {sleep}"))]).await;
+        // Time enough to begin with, on whatever machine; the other one ends before that.
+        let codex = Codex { timeout: Duration::from_secs(30), ..codex(&world, program.clone(), &model) };
         let working = tokio::spawn(async move { codex.write("add", "Write it.").await });
         eventually("it works", || anyone(&sleep)).await;
         if cancelled {
             working.abort();
         } else {
             let done = working.await.unwrap().unwrap();
-            assert!(words(&done).contains("codex was ended after 6 s"), "{done:?}");
+            assert!(words(&done).contains("codex was ended after 30 s"), "{done:?}");
         }
         eventually("it is ended", || !anyone(&sleep)).await;
     }

@@ -127,7 +127,7 @@ pub async fn watched(
 
 /// Waits until something holds.
 pub async fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..200 {
+    for _ in 0..1200 {
         if holds() {
             return;
         }
