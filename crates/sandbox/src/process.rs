@@ -22,6 +22,7 @@ mod quarantine;
 mod repository;
 mod room;
 mod scratch;
+mod stragglers;
 #[cfg(target_os = "linux")]
 mod word;
 
@@ -50,6 +51,7 @@ pub(crate) use room::Room;
 use rustix::process::Pid;
 pub(crate) use scratch::{Own, sweep};
 pub use scratch::{Scratch, scratch_root};
+pub use stragglers::Stragglers;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use events::Said;
 use selvedge_engine::{Failure, FaultKind, Operated};
 use selvedge_http::{PROXY_VARIABLES, Secret, Secrets};
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::process::{End, Finished, Launch, Scratch, run};
+use selvedge_sandbox::process::{End, Finished, Launch, Scratch, Stragglers, run};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,8 @@ impl Codex {
         let scratch = Scratch::new(self.scratch_root.clone())
             .await
             .map_err(|error| failed("codex has no folder to work in", error))?;
+        // codex puts what it runs into groups and sandboxes of its own, which the end of its group does not always end.
+        let _stragglers = Stragglers::of(scratch.path());
         let folders =
             self.prepared(scratch.path()).map_err(|error| failed("codex has no folder to work in", error))?;
         let launch = Launch {
