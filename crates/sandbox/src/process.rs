@@ -51,13 +51,13 @@ pub(crate) use room::Room;
 use rustix::process::Pid;
 pub(crate) use scratch::{Own, sweep};
 pub use scratch::{Scratch, scratch_root};
-pub use stragglers::Stragglers;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+pub use stragglers::Stragglers;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout_at};
 
