@@ -18,11 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod control;
+mod derived;
 mod edits;
 mod leaves;
 mod recovery;
 mod rounds;
 pub use control::{Control, Join, Loop, Paths, PathsOf, Strategy, Sub, Times, Way, When};
+pub use derived::Derived;
 pub use edits::Edit;
 pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
@@ -56,6 +58,9 @@ pub struct Graph {
     /// Of an inner graph: caps on what each of its frames uses, with all below it (E-20). One that has used them up has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
+    /// The orders of its nodes, once a run has asked for them.
+    #[serde(skip)]
+    pub derived: Derived,
 }
 
 /// A thread of the graph.

@@ -159,10 +159,6 @@ impl Frame {
         let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
         failed || self.retired() as usize == self.graph.nodes.len()
     }
-    /// Orders its nodes anew, as its graph is now.
-    fn reschedule(&mut self, sequential: bool) {
-        self.schedule = Arc::new(Schedule::derive(&self.graph, sequential));
-    }
     /// Threads without a first message exist only once a node opens them.
     pub(crate) fn skip_unseeded(&mut self) {
         while let Some(None) = self.next_seed().map(|def| &def.first) {
@@ -225,38 +221,29 @@ pub(crate) struct Frames {
     rows: Vec<Option<Box<Frame>>>,
     /// Numbers of frames that have ended.
     free: Vec<FrameIx>,
-    /// The graphs that nodes open frames of, each with its schedule, derived once.
-    graphs: Table<GraphIx, (Arc<Graph>, Arc<Schedule>)>,
+    /// The graphs that nodes open frames of, each with its schedule.
+    graphs: Arc<Inner>,
 }
 
-impl Frames {
-    /// The frame that a run of `graph` begins with, and no other.
-    pub(crate) fn new(graph: Arc<Graph>) -> Self {
-        let schedule = Arc::new(Schedule::derive(&graph, false));
-        let mut frames = Self { rows: Vec::new(), free: Vec::new(), graphs: Table::new() };
-        frames.rows.push(Some(Box::new(Frame::new(graph, schedule))));
-        frames.link(false);
-        frames
+/// The graphs that nodes of a run open frames of, each with its schedule.
+type Inner = Table<GraphIx, (Arc<Graph>, Arc<Schedule>)>;
+
+/// The orders of a run's nodes: those of its own graph, and those of the graphs that it has.
+struct Orders {
+    own: Arc<Schedule>,
+    inner: Arc<Inner>,
+}
+
+impl Orders {
+    /// Of a run's own graph; derived once, but where each node waits for all before it.
+    fn of(graph: &Graph, sequential: bool) -> Arc<Self> {
+        match sequential {
+            true => Arc::new(Self::derive(graph, true)),
+            false => graph.derived.once(|| Self::derive(graph, false)),
+        }
     }
-    /// The same of another run of the graph, with the orders that were derived for this one.
-    pub(crate) fn another(&self) -> Self {
-        let Frame { graph, schedule, .. } = self.root();
-        let root = Frame::new(Arc::clone(graph), Arc::clone(schedule));
-        Self { rows: vec![Some(Box::new(root))], free: Vec::new(), graphs: self.graphs.clone() }
-    }
-    /// Which of the graphs that nodes open frames of a frame is one of.
-    pub(crate) fn graph_of(&self, ix: FrameIx) -> Option<GraphIx> {
-        let own = &self[ix].graph;
-        self.graphs.iter().find(|(_, (graph, _))| Arc::ptr_eq(graph, own)).map(|(ix, _)| ix)
-    }
-    /// Orders the nodes of all graphs anew, as the run's own graph is now.
-    pub(crate) fn reschedule(&mut self, sequential: bool) {
-        self.root_mut().reschedule(sequential);
-        self.link(sequential);
-    }
-    /// Inner graphs know the run's tools.
-    fn link(&mut self, sequential: bool) {
-        let root = Arc::clone(&self.root().graph);
+    fn derive(root: &Graph, sequential: bool) -> Self {
+        // Inner graphs know the run's tools.
         let inner = root.graphs.values().map(|graph| {
             let graph = Arc::new(Graph {
                 tools: root.tools.clone(),
@@ -266,7 +253,29 @@ impl Frames {
             let schedule = Arc::new(Schedule::derive(&graph, sequential));
             (graph, schedule)
         });
-        self.graphs = inner.collect();
+        let own = Arc::new(Schedule::derive(root, sequential));
+        Self { own, inner: Arc::new(inner.collect()) }
+    }
+}
+
+impl Frames {
+    /// The frame that a run of `graph` begins with, and no other.
+    pub(crate) fn new(graph: Arc<Graph>) -> Self {
+        let orders = Orders::of(&graph, false);
+        let root = Frame::new(graph, Arc::clone(&orders.own));
+        Self { rows: vec![Some(Box::new(root))], free: Vec::new(), graphs: Arc::clone(&orders.inner) }
+    }
+    /// Which of the graphs that nodes open frames of a frame is one of.
+    pub(crate) fn graph_of(&self, ix: FrameIx) -> Option<GraphIx> {
+        let own = &self[ix].graph;
+        self.graphs.iter().find(|(_, (graph, _))| Arc::ptr_eq(graph, own)).map(|(ix, _)| ix)
+    }
+    /// Orders the nodes of all graphs anew, as the run's own graph is now.
+    pub(crate) fn reschedule(&mut self, sequential: bool) {
+        let root = self.root_mut();
+        let orders = Orders::of(&root.graph, sequential);
+        root.schedule = Arc::clone(&orders.own);
+        self.graphs = Arc::clone(&orders.inner);
     }
     /// Those that there are, in no order that means anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {

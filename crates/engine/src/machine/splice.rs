@@ -135,6 +135,7 @@ impl State {
             tails: own.tails.clone(),
             control: own.control,
             graphs: own.graphs.clone(),
+            derived: crate::graph::Derived::default(),
             budget: own.budget.clone(),
         };
         let shared: Table<TailIx, TailIx> =

@@ -139,21 +139,10 @@ pub struct Declined {
 }
 
 impl State {
-    /// The state before the first event of a run of `graph`.
+    /// The state before the first event of a run of `graph`. The orders of its nodes are derived once; all its runs share them.
     pub fn new(graph: Arc<Graph>) -> State {
-        State::over(Frames::new(graph))
-    }
-
-    /// The state before the first event of another run of the graph that this one has now. What follows from the graph alone, as
-    /// the orders of its nodes and its compiled schemas, both share: who runs one graph often derives it once.
-    #[must_use]
-    pub fn another(&self) -> State {
-        State { checks: Arc::clone(&self.checks), ..State::over(self.frames.another()) }
-    }
-
-    fn over(frames: Frames) -> State {
         State {
-            frames,
+            frames: Frames::new(graph),
             seeding: Vec::new(),
             checks: Arc::default(),
             sizes: Sizes::default(),
@@ -182,6 +171,12 @@ impl State {
             prior_visits: BTreeMap::new(),
             recorder: None,
         }
+    }
+
+    /// The state before the first event of another run of the graph that this one has now, with the schemas that are compiled.
+    #[must_use]
+    pub fn another(&self) -> State {
+        State { checks: Arc::clone(&self.checks), ..State::new(Arc::clone(&self.frames.root().graph)) }
     }
 }
 
