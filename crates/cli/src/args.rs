@@ -134,6 +134,7 @@ Examples:
   selvedge agent \"What is the total of each quarter in these CSV files?\" --model gpt-5
   selvedge agent \"…\" --coder codex --max-task-executions 2 --budget cost=1
   selvedge agent \"…\" --tool read_file --tools ./tools --no-publish
+  selvedge agent \"…\" --library ./library       # as `selvedge tools export ./library` wrote it
 
 A model decides which tools the task needs; what is missing, a coder writes, as a Python file that runs in a sandbox. What fails is
 mended, and what is proven goes to the tool library (`selvedge tools list`). The same as a file: {\"query\": \"…\"}, with `run`.";
@@ -159,6 +160,9 @@ pub(crate) struct AgentArgs {
     /// After how many of these the tools are looked at
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) tool_enhance_interval: Option<u32>,
+    /// Begin with the tools of a folder: what the library does not have of it yet is imported first
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library: Option<std::path::PathBuf>,
     /// Keep the tools that it has made to this run
     #[arg(long)]
     pub(crate) no_publish: bool,

@@ -1,9 +1,9 @@
 //! The self-evolving agent (A): a manager that decides which tools are needed, coders that write them, an executor that works with them
 //! and has failing ones mended, a judge, and an integrator. All of it is a graph of flow frames.
 
-mod build;
+pub(crate) mod build;
 mod check;
-mod coding;
+pub(crate) mod coding;
 mod doc;
 mod enhance;
 mod lower;
@@ -20,14 +20,13 @@ use crate::json::Node;
 use crate::leaves::budget_of;
 use crate::steps::Capabilities;
 use crate::{Diagnostics, Source, ToolSource, checks};
-use lower::Lowering;
+pub(crate) use lower::Lowering;
 use selvedge_engine::graph::{Between, OnEmpty};
 use selvedge_engine::{Budget, Graph, GraphIx, Table};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The threads of coders and of judges.
-const CODING: &str = "coder";
+/// The threads of judges.
 const JUDGING: &str = "question";
 
 /// Rounds, steps in each, and after how many of these tools are looked at, where a document says nothing.

@@ -11,7 +11,7 @@
 //! 7. [`plan`]: the typed plan document, its checks, and its lowering.
 //! 8. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
 //! 9. [`workflow`]: the same of workflows.
-//! 10. [`agent`]: the operations of agents.
+//! 10. [`agent`]: the operations of agents. [`evolve`]: what is done with what they have made.
 //! 11. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
 //! 12. [`schema`]: JSON Schemas of documents, for editors.
 //! 13. [`mod@migrate`]: documents in older forms, and in today's.
@@ -39,6 +39,7 @@ mod checks;
 pub mod compile;
 pub mod diagnostic;
 pub mod document;
+pub mod evolve;
 pub mod fields;
 mod files;
 pub mod head;

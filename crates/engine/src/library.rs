@@ -45,7 +45,7 @@ mod versions;
 
 pub use accept::Change;
 pub use command::{Command, Refusal};
-pub use event::{Author, Call, Event, Facts, Origin, Place, Report, Sample, SampleFault, Stage};
+pub use event::{Author, Call, Event, Facts, Origin, Place, Report, Sample, SampleFault, Stage, Taken};
 pub use names::Names;
 
 use serde_json::Value;

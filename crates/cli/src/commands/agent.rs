@@ -1,6 +1,7 @@
 //! `selvedge agent`: a document of one query, which is in no file (C-16, A-25).
 
 use crate::args::{AgentArgs, Common};
+use crate::commands::tools::import::warm;
 use crate::drive;
 use crate::failure::Exit;
 use crate::ui::Ui;
@@ -11,6 +12,9 @@ use std::path::Path;
 
 /// Runs an agent.
 pub(crate) fn run(args: &AgentArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
+    if let Some(folder) = &args.library {
+        warm(folder, &args.exec.from.grants, common, &ui)?;
+    }
     let mut options = crate::options::for_run(&ui.environment, &args.exec)?;
     options.inputs = selvedge_host::options::inputs(&args.exec.input)?;
     options.given = Some(document(args).to_string());

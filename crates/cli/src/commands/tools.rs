@@ -3,7 +3,7 @@
 pub(crate) mod args;
 mod export;
 mod history;
-mod import;
+pub(crate) mod import;
 pub(super) mod list;
 mod made;
 mod run;

@@ -3,6 +3,7 @@
 mod life;
 mod mended;
 mod once;
+mod optimise;
 mod swept;
 
 use selvedge_dialects::agent::operations as known;

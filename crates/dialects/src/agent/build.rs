@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A node, and where it leads.
-pub(super) struct Step {
+pub(crate) struct Step {
     node: Node,
     ways: Vec<(On, &'static str)>,
 }
 
 /// When a way is taken.
-pub(super) enum On {
+pub(crate) enum On {
     Done,
     Fault,
     /// An expression holds.
@@ -26,10 +26,10 @@ pub(super) enum On {
 }
 
 /// Where a way leads that ends the flow.
-pub(super) const END: &str = "end";
+pub(crate) const END: &str = "end";
 
 /// The nodes that people are told of, and what they do. The others have no name: progress says nothing of them, unless they fail.
-const TOLD: [(&str, &str); 14] = [
+const TOLD: [(&str, &str); 18] = [
     ("rounds", "of the work"),
     ("manager", "decides which tools are needed"),
     ("build", "builds tools"),
@@ -44,10 +44,14 @@ const TOLD: [(&str, &str); 14] = [
     ("failure_report", "tells what failed"),
     ("compact", "sums up"),
     ("integrate", "gives the answer"),
+    ("optimise", "makes the tools of a batch part of the library"),
+    ("group", "says which tools do the same"),
+    ("merge", "makes one tool of several"),
+    ("publish", "publishes tools"),
 ];
 
 /// A node with these leaves, on a thread of the flow.
-pub(super) fn step(
+pub(crate) fn step(
     id: &str,
     thread: Option<usize>,
     drafts: Vec<Draft>,
@@ -66,13 +70,13 @@ pub(super) fn step(
 }
 
 impl Step {
-    pub(super) fn node_mut(&mut self) -> &mut Node {
+    pub(crate) fn node_mut(&mut self) -> &mut Node {
         &mut self.node
     }
 }
 
 /// A flow of these nodes; what leads to [`END`] leads to a last node, which says nothing.
-pub(super) fn flow(threads: &[&str], steps: Vec<Step>) -> Option<Graph> {
+pub(crate) fn flow(threads: &[&str], steps: Vec<Step>) -> Option<Graph> {
     let mut graph = Graph { control: Control::Flow, ..Graph::default() };
     for name in threads {
         graph.threads.push(ThreadDef { name: (*name).into(), first: None });
@@ -100,47 +104,52 @@ pub(super) fn flow(threads: &[&str], steps: Vec<Step>) -> Option<Graph> {
 }
 
 /// A way taken where an expression holds.
-pub(super) fn when(text: &str, to: &'static str) -> (On, &'static str) {
+pub(crate) fn when(text: &str, to: &'static str) -> (On, &'static str) {
     (On::If(text.to_owned()), to)
 }
 
-pub(super) fn done(to: &'static str) -> (On, &'static str) {
+pub(crate) fn done(to: &'static str) -> (On, &'static str) {
     (On::Done, to)
 }
 
-pub(super) fn fault(to: &'static str) -> (On, &'static str) {
+pub(crate) fn fault(to: &'static str) -> (On, &'static str) {
     (On::Fault, to)
 }
 
 /// A leaf that goes on at the next one.
-pub(super) fn leaf(name: &'static str, act: Act) -> Draft {
+pub(crate) fn leaf(name: &'static str, act: Act) -> Draft {
     (name, act, Vec::new())
 }
 
 /// Sets a variable to a value with placeholders.
-pub(super) fn set(name: &'static str, value: Value) -> Option<Draft> {
+pub(crate) fn set(name: &'static str, value: Value) -> Option<Draft> {
     Some(leaf(name, Act::Set(name.into(), JsonTemplate::from_value(value).ok()?)))
 }
 
 /// Sets a variable to what an expression comes to.
-pub(super) fn compute(name: &'static str, expression: &str) -> Option<Draft> {
+pub(crate) fn compute(name: &'static str, expression: &str) -> Option<Draft> {
     Some(leaf(name, Act::Compute(name.into(), Expression::parse(expression).ok()?)))
 }
 
 /// Gives a node its result.
-pub(super) fn give(value: Value) -> Option<Draft> {
+pub(crate) fn give(value: Value) -> Option<Draft> {
     Some(leaf("give", Act::Give(JsonTemplate::from_value(value).ok()?)))
 }
 
 /// Calls an operation of these with these arguments.
-pub(super) fn call(operation: &Arc<ToolDef>, args: Value) -> Option<Draft> {
+pub(crate) fn call(operation: &Arc<ToolDef>, args: Value) -> Option<Draft> {
     let args = JsonTemplate::from_value(args).ok()?;
     let call = Call { tool: operation.name.clone(), args, retry: Retry::default(), timeout_s: None };
     Some(leaf("call", Act::Call(call)))
 }
 
+/// Tells the user something.
+pub(crate) fn warn(code: &'static str, text: &str) -> Option<Draft> {
+    Some(leaf("warn", Act::Warn(code.into(), Template::parse(text).ok()?)))
+}
+
 /// Asks a model with a prompt, for an answer of this shape.
-pub(super) fn ask(prompt: &str, role: &str, schema: Option<ReplySchema>) -> Option<[Draft; 2]> {
+pub(crate) fn ask(prompt: &str, role: &str, schema: Option<ReplySchema>) -> Option<[Draft; 2]> {
     let infer = Infer { model: Some(role.into()), only_words: true, schema, ..Infer::default() };
     Some([
         leaf("prompt", Act::AppendText(Template::parse(prompt).ok()?)),
@@ -149,7 +158,7 @@ pub(super) fn ask(prompt: &str, role: &str, schema: Option<ReplySchema>) -> Opti
 }
 
 /// A path for each element of a list, all at once, each of which has to complete.
-pub(super) fn each(over: &str, item: &str, graph: GraphIx) -> Option<Draft> {
+pub(crate) fn each(over: &str, item: &str, graph: GraphIx) -> Option<Draft> {
     let over = JsonTemplate::from_value(json!(over)).ok()?;
     let of = PathsOf::Each { over, item: item.into(), graph };
     let join = Join { strategy: Strategy::AllCompleted, timeout_s: None, main: None, exports: Vec::new() };
@@ -157,19 +166,19 @@ pub(super) fn each(over: &str, item: &str, graph: GraphIx) -> Option<Draft> {
 }
 
 /// Goes round as long as an expression holds, so often at most.
-pub(super) fn while_holds(condition: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
+pub(crate) fn while_holds(condition: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
     let times = Times::While(Condition::Expression(Expression::parse(condition).ok()?));
     Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None }))))
 }
 
 /// Goes round once for each element of a list.
-pub(super) fn for_each(over: &str, item: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
+pub(crate) fn for_each(over: &str, item: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
     let times = Times::Over(JsonTemplate::from_value(json!(over)).ok()?, item.into());
     Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None }))))
 }
 
 /// Keeps in a variable what went wrong at the first of these nodes that failed, then does the rest.
-pub(super) fn why(
+pub(crate) fn why(
     id: &str,
     variable: &'static str,
     nodes: &[&str],
@@ -195,4 +204,4 @@ pub(super) fn why(
 }
 
 /// Inner graphs, as they are made.
-pub(super) type Graphs = Table<GraphIx, Arc<Graph>>;
+pub(crate) type Graphs = Table<GraphIx, Arc<Graph>>;

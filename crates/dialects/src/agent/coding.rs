@@ -1,19 +1,21 @@
 //! Tools that are written and mended: attempts of a coder, each told what was wrong with the last one.
 
 use super::build::{
-    Graphs, Step, ask, call, compute, done, each, fault, flow, give, set, step, when, while_holds, why,
+    Graphs, On, Step, ask, call, compute, done, each, fault, flow, give, set, step, when, while_holds, why,
 };
 use super::operations as op;
 use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};
 use super::schemas;
 use super::settings::Coder;
-use super::{CODING, JUDGING, Lowering};
+use super::{JUDGING, Lowering};
 use selvedge_engine::{Graph, GraphIx};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Attempts at one tool.
-const ATTEMPTS: u32 = 3;
+/// The threads of coders.
+pub(crate) const CODING: &str = "coder";
+/// Attempts at one tool (A-06, A-15, V-09).
+pub(crate) const ATTEMPTS: u32 = 3;
 
 impl Lowering<'_> {
     /// A path that builds the tool `request`, `depth` frames below the agent.
@@ -137,13 +139,13 @@ impl Lowering<'_> {
     }
 
     /// One attempt: the coder writes, its file is taken in, and what is wrong with it is kept for the next one.
-    fn attempt(
+    pub(crate) fn attempt(
         &self,
         prompt: Prompt,
         name: &str,
         depth: u32,
         more: serde_json::Value,
-        drafted: Vec<(super::build::On, &'static str)>,
+        drafted: Vec<(On, &'static str)>,
         rest: Vec<Step>,
     ) -> Option<Graph> {
         let text = self.settings.prompt(prompt);
@@ -172,7 +174,7 @@ impl Lowering<'_> {
     }
 
     /// A path that asks whether the outputs of `pair` are as good as each other.
-    fn equivalence(&self, graphs: &mut Graphs) -> Option<GraphIx> {
+    pub(crate) fn equivalence(&self, graphs: &mut Graphs) -> Option<GraphIx> {
         let mut leaves = vec![set("question", json!("{{pair.question}}"))?];
         leaves.extend(ask(self.settings.prompt(EQUIVALENCE), "judge", Some(schemas::equivalence()))?);
         let graph = flow(&[JUDGING], vec![step("equivalence", Some(0), leaves, vec![])])?;

@@ -1,11 +1,12 @@
 //! An agent as flows: rounds of manager, builders, executor and judge, then the integrator (A-01 … ).
 
 use super::build::{
-    END, Graphs, ask, call, compute, done, each, fault, flow, give, leaf, set, step, when, while_holds, why,
+    END, Graphs, ask, call, compute, done, each, fault, flow, give, leaf, set, step, warn, when, while_holds,
+    why,
 };
 use super::doc::AgentDoc;
 use super::operations as op;
-use super::prompts::{EXECUTOR, FAILURE_REPORT, FINAL_ANSWER, HAND_OVER, JUDGE, MANAGER};
+use super::prompts::{EXECUTOR, FAILURE_REPORT, FINAL_ANSWER, HAND_OVER, JUDGE, MANAGER, Prompt};
 use super::schemas;
 use super::settings::{Coder, Settings};
 use super::{MAX_STEPS, MAX_TASK_EXECUTIONS, TOOL_ENHANCE_INTERVAL};
@@ -17,7 +18,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// What the graphs of an agent are made with.
-pub(super) struct Lowering<'a> {
+pub(crate) struct Lowering<'a> {
     pub(super) settings: &'a Settings,
     pub(super) coder: Coder,
     pub(super) max_task_executions: u32,
@@ -27,7 +28,7 @@ pub(super) struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     /// As it is where no document says otherwise.
-    pub(super) fn by(settings: &'a Settings) -> Self {
+    pub(crate) fn by(settings: &'a Settings) -> Self {
         Self {
             settings,
             coder: settings.coder,
@@ -51,6 +52,11 @@ impl<'a> Lowering<'a> {
 }
 
 impl Lowering<'_> {
+    /// The text of a prompt.
+    pub(crate) fn prompt(&self, prompt: Prompt) -> &str {
+        self.settings.prompt(prompt)
+    }
+
     /// The whole agent.
     pub(super) fn agent(&self, doc: &AgentDoc, budget: Budget, graphs: &mut Graphs) -> Option<Graph> {
         let round = self.round(graphs, doc)?;
@@ -325,11 +331,6 @@ impl Lowering<'_> {
         drafts.extend(rounds.leaves(OUT));
         Some(drafts)
     }
-}
-
-/// Tells the user something.
-fn warn(code: &'static str, text: &str) -> Option<Draft> {
-    Some(leaf("warn", Act::Warn(code.into(), Template::parse(text).ok()?)))
 }
 
 /// What is left to the rounds of a budget: one call of a model is the integrator's.

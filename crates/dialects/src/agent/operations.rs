@@ -8,19 +8,26 @@ use crate::steps::BUILT_IN;
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Effects, Outputs, ToolDef};
 use serde_json::{Value, json};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// An operation's definition, made once.
 macro_rules! operation {
     ($(#[$doc:meta])* $name:ident, $effects:ident, $description:literal, $schema:expr) => {
         $(#[$doc])*
         pub fn $name() -> Arc<ToolDef> {
-            static TOOL: LazyLock<Arc<ToolDef>> =
-                LazyLock::new(|| define(stringify!($name), Effects::$effects, $description, $schema));
+            static TOOL: std::sync::LazyLock<Arc<ToolDef>> = std::sync::LazyLock::new(|| {
+                $crate::agent::operations::define(
+                    stringify!($name),
+                    selvedge_engine::Effects::$effects,
+                    $description,
+                    $schema,
+                )
+            });
             TOOL.clone()
         }
     };
 }
+pub(crate) use operation;
 
 operation! {
     /// Which tools there are: `{depth}` gives `{"tools": [{"name", "description", "from": "task" | "library" | "configured"}]}`, private
@@ -111,7 +118,12 @@ fn name(operation: &str) -> Arc<str> {
     format!("{INTERNAL}{operation}").into()
 }
 
-fn define(operation: &str, effects: Effects, description: &str, properties: Value) -> Arc<ToolDef> {
+pub(crate) fn define(
+    operation: &str,
+    effects: Effects,
+    description: &str,
+    properties: Value,
+) -> Arc<ToolDef> {
     Arc::new(ToolDef {
         name: name(operation),
         description: description.into(),

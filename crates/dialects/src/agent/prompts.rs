@@ -40,6 +40,10 @@ prompts! {
     CODER = "coder": ["name", "description", "input_schema", "output_schema", "errors"];
     /// What a coder is asked to mend.
     MEND = "mend": ["brief", "errors"];
+    /// What a coder is asked to make of several tools (V-08).
+    MERGE = "merge": ["name", "brief", "errors"];
+    /// Which tools do the same (V-06).
+    TOOL_CLUSTER = "tool_cluster": ["tools"];
     /// What became of a call.
     TOOL_CLASS = "tool_class": ["question"];
     /// Whether two outputs are as good as each other.
@@ -60,7 +64,7 @@ mod tests {
     /// The placeholders of each are those that are filled, once each; and what is quoted stands last, between its two lines.
     #[test]
     fn each_prompt_has_its_placeholders_behind_all_instructions() {
-        assert_eq!(ALL.len(), 11);
+        assert_eq!(ALL.len(), 13);
         for prompt in ALL {
             let template = Template::parse(prompt.text).unwrap_or_else(|e| panic!("{}: {e:?}", prompt.name));
             let found: Vec<String> = template.placeholders().map(|found| found.raw.to_string()).collect();

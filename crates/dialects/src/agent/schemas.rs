@@ -66,6 +66,22 @@ schema! {
     equivalence, object(json!({"equal": {"type": "boolean"}, "reason": {"type": "string"}}))
 }
 schema! {
+    /// Which tools do the same (V-06).
+    clusters, object(json!({
+        "consolidated_tool_clusters": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "suggested_master_tool_name": {"type": "string"},
+                    "tool_names": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["suggested_master_tool_name", "tool_names"],
+            },
+        },
+    }))
+}
+schema! {
     /// The end of a task.
     final_answer, object(json!({
         "final_answer": {"type": "string"},
@@ -86,8 +102,10 @@ mod tests {
     /// each is the schema of an object that requires its members, under its own name.
     #[test]
     fn a26_each_answer_is_an_object_with_all_of_its_members() {
-        let all = [manager(), judge(), failure_report(), tool_class(), equivalence(), final_answer()];
-        let names = ["manager", "judge", "failure_report", "tool_class", "equivalence", "final_answer"];
+        let all =
+            [manager(), judge(), failure_report(), tool_class(), equivalence(), clusters(), final_answer()];
+        let names =
+            ["manager", "judge", "failure_report", "tool_class", "equivalence", "clusters", "final_answer"];
         for (ReplySchema { name, schema }, known) in all.into_iter().zip(names) {
             assert_eq!(&*name, known);
             let members = schema["properties"].as_object().unwrap();

@@ -1,7 +1,9 @@
 //! What may be done to the library, and why not. Nothing changes here: a command that is right becomes events.
 
 use super::command::refused;
-use super::{CALL_BYTES, Call, Command, Event, FAILING_CALLS, GOOD_CALLS, Library, Place, Refusal, Stage};
+use super::{
+    CALL_BYTES, Call, Command, Event, FAILING_CALLS, GOOD_CALLS, Library, Place, Refusal, Stage, Taken,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -91,7 +93,14 @@ impl Library {
                 Ok(if proven { Vec::new() } else { vec![Event::Proven { place, version }] })
             }
             Command::Publish { place, version, name } => self.publishing(place, version, name),
-            Command::Merge { version, name, members } => self.merge(version, name, members),
+            Command::Merge { place, version, name, members, taken } => {
+                self.may_merge(&place, &version, &name, &members)?;
+                self.may_take(&version, &taken)?;
+                if members.is_empty() && taken.is_empty() {
+                    return refused("bad-merge", "a merge has members");
+                }
+                Ok(vec![Event::Merged { place, version, name, members, taken }])
+            }
             Command::Retire { place, version, reason } => {
                 let from = [Stage::Drafted, Stage::Validated, Stage::Private, Stage::Public];
                 self.expect(&place, &version, &from, "retired")?;
@@ -100,7 +109,7 @@ impl Library {
             Command::Rollback { name, to, reason } => self.rollback(name, to, reason),
             Command::Restore { version, name, stage, reason } => {
                 self.expect(&Place::Library, &version, &[Stage::Validated], "restored")?;
-                if !matches!(stage, Stage::Enhanced | Stage::Retired | Stage::RolledBack) {
+                if !matches!(stage, Stage::Enhanced | Stage::Merged | Stage::Retired | Stage::RolledBack) {
                     let message = format!("a version that was in use can't be {} again", stage.name());
                     return refused("illegal-transition", message);
                 }
@@ -195,16 +204,11 @@ impl Library {
         version: Arc<str>,
         name: Option<Arc<str>>,
     ) -> Result<Vec<Event>, Refusal> {
-        let from: &[Stage] = match place {
-            Place::Library => &[Stage::Validated],
-            Place::Task(_) => &[Stage::Private],
-        };
-        self.expect(&place, &version, from, "published")?;
-        let Some(known) = self.version(&version) else { return Ok(Vec::new()) };
-        if place != Place::Library && !known.lives.get(&place).is_some_and(|life| life.proven) {
-            let message = format!("version {} of `{}` is not proven", short(&version), known.name);
-            return refused("not-proven", message);
+        match place {
+            Place::Library => self.expect(&place, &version, &[Stage::Validated], "published")?,
+            Place::Task(_) => self.proven(&place, &version)?,
         }
+        let Some(known) = self.version(&version) else { return Ok(Vec::new()) };
         // What another task has published keeps the name that it got there: one content is one tool.
         let name = self.public_name(&version).or(name).unwrap_or_else(|| Arc::clone(&known.name));
         if let Some(leads) = self.aliases().get(&name).filter(|_| self.head(&Place::Library, &name).is_none())
@@ -215,15 +219,16 @@ impl Library {
         Ok(vec![Event::Published { place, version, name }])
     }
 
-    fn merge(
+    fn may_merge(
         &self,
-        version: Arc<str>,
-        name: Arc<str>,
-        members: Vec<Arc<str>>,
-    ) -> Result<Vec<Event>, Refusal> {
-        self.expect(&Place::Library, &version, &[Stage::Validated, Stage::Public], "published")?;
-        if members.is_empty() {
-            return refused("bad-merge", "a merge has members");
+        place: &Place,
+        version: &Arc<str>,
+        name: &Arc<str>,
+        members: &[Arc<str>],
+    ) -> Result<(), Refusal> {
+        match place {
+            Place::Library => self.expect(place, version, &[Stage::Validated, Stage::Public], "published")?,
+            Place::Task(_) => self.proven(place, version)?,
         }
         let distinct: BTreeSet<&Arc<str>> = members.iter().collect();
         if distinct.len() != members.len() {
@@ -232,17 +237,44 @@ impl Library {
         if let Some(unknown) = members.iter().find(|name| self.head(&Place::Library, name).is_none()) {
             return refused("unknown-tool", format!("there is no public tool `{unknown}`"));
         }
-        let other = |head: &Arc<str>| *head != version && !members.contains(&name);
-        if self.head(&Place::Library, &name).is_some_and(other) {
+        // A name that leads somewhere else has callers there.
+        let meant = self.resolve(name);
+        let other = |head: &Arc<str>| *head != *version && members.iter().all(|member| **member != *meant);
+        if self.head(&Place::Library, meant).is_some_and(other) {
             return refused("name-taken", format!("`{name}` is a tool that is no member"));
         }
         // Of a version that is public, the name it has stays.
         let elsewhere =
-            |known: &Arc<str>| self.head(&Place::Library, known) == Some(&version) && *known != name;
+            |known: &Arc<str>| self.head(&Place::Library, known) == Some(version) && known != name;
         if self.names(&Place::Library).any(|known| elsewhere(known) && !members.contains(known)) {
-            return refused("bad-merge", format!("version {} is public by another name", short(&version)));
+            return refused("bad-merge", format!("version {} is public by another name", short(version)));
         }
-        Ok(vec![Event::Merged { version, name, members }])
+        Ok(())
+    }
+
+    /// Of tasks, only what is proven and in use there, and nobody else's yet, is merged.
+    fn may_take(&self, by: &str, taken: &[Taken]) -> Result<(), Refusal> {
+        for Taken { place, version } in taken {
+            if **version == *by {
+                return refused("bad-merge", "a version can't take itself in");
+            }
+            if *place == Place::Library {
+                return refused("bad-merge", "what is everybody's is merged by its name");
+            }
+            self.proven(place, version)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a version of a task that is not in use there, or not proven.
+    fn proven(&self, place: &Place, version: &str) -> Result<(), Refusal> {
+        self.expect(place, version, &[Stage::Private], "published")?;
+        match self.version(version) {
+            Some(known) if !known.lives.get(place).is_some_and(|life| life.proven) => {
+                refused("not-proven", format!("version {} of `{}` is not proven", short(version), known.name))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn rollback(&self, name: Arc<str>, to: Arc<str>, reason: String) -> Result<Vec<Event>, Refusal> {
@@ -298,7 +330,7 @@ impl Library {
     }
 
     /// The public name that means a version.
-    fn public_name(&self, version: &str) -> Option<Arc<str>> {
+    pub fn public_name(&self, version: &str) -> Option<Arc<str>> {
         let means =
             |name: &&Arc<str>| self.head(&Place::Library, name).is_some_and(|head| **head == *version);
         self.names(&Place::Library).find(means).cloned()

@@ -1,6 +1,6 @@
 //! The library's only mutation. It cannot fail: an event that fits nothing changes nothing.
 
-use super::{Call, Event, Library, Life, Place, REPORTS, Shelf, Stage, Version};
+use super::{Call, Event, Library, Life, Place, REPORTS, Shelf, Stage, Taken, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -52,13 +52,16 @@ impl Library {
             }
             Event::Proven { place, version } => self.life(place, version, |life| life.proven = true),
             Event::Published { place, version, name } => self.publish(place, version, name, at),
-            Event::Merged { version, name, members } => {
+            Event::Merged { place, version, name, members, taken } => {
                 for member in members.iter().filter(|member| *member != name) {
                     if let Some(old) = self.names.head(member).cloned() {
                         self.become_(&Place::Library, &old, Stage::Merged, at, name);
                     }
                 }
-                self.publish(&Place::Library, version, name, at);
+                for Taken { place, version } in taken {
+                    self.take(place, version, name, at);
+                }
+                self.publish(place, version, name, at);
             }
             Event::Retired { place, version, reason } => {
                 if let Some(shelf) = self.shelf(place) {
@@ -113,6 +116,19 @@ impl Library {
             self.become_(&Place::Library, &before, Stage::Enhanced, at, "");
         }
         self.become_(&Place::Library, version, Stage::Public, at, "");
+        self.remember(&Place::Library, name, version);
+    }
+
+    /// What a task has proved is part of another tool: its history is that one's.
+    fn take(&mut self, place: &Place, version: &Arc<str>, name: &Arc<str>, at: i64) {
+        self.become_(place, version, Stage::Merged, at, name);
+        if let Some(shelf) = self.shelf(place) {
+            shelf.heads.retain(|_, head| head != version);
+        }
+        self.change(version, |known| {
+            let life = Life { stage: Stage::Merged, at, reason: name.to_string(), proven: true };
+            known.lives.entry(Place::Library).or_insert(life);
+        });
         self.remember(&Place::Library, name, version);
     }
 

@@ -1,6 +1,6 @@
 //! What may be asked of the library.
 
-use super::{Author, Call, Facts, Place, Report, Stage};
+use super::{Author, Call, Facts, Place, Report, Stage, Taken};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -69,12 +69,16 @@ pub enum Command {
     },
     /// A version does the work of several public tools from here on (V-09).
     Merge {
-        /// Validated for everybody, or public already.
+        /// Where it is: validated for everybody or public already, or a proven one of a task.
+        place: Place,
+        /// Which.
         version: Arc<str>,
         /// Its name; it may be that of a member.
         name: Arc<str>,
         /// Public names.
         members: Vec<Arc<str>>,
+        /// Proven versions of tasks, whose work it does, too.
+        taken: Vec<Taken>,
     },
     /// A version is not to be used any more.
     Retire {
@@ -100,7 +104,7 @@ pub enum Command {
         version: Arc<str>,
         /// The name.
         name: Arc<str>,
-        /// Enhanced, retired or rolled back.
+        /// Enhanced, merged, retired or rolled back.
         stage: Stage,
         /// Why it became that.
         reason: String,

@@ -33,6 +33,23 @@ pub enum Place {
     Task(Arc<str>),
 }
 
+/// A task's version that a merge has taken in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// The task.
+    pub place: Place,
+    /// Which.
+    pub version: Arc<str>,
+}
+
+fn everybody() -> Place {
+    Place::Library
+}
+
+fn is_everybody(place: &Place) -> bool {
+    *place == Place::Library
+}
+
 /// Where a version is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -243,12 +260,18 @@ pub enum Event {
     },
     /// It does the work of others, whose names lead to it from now on (V-09).
     Merged {
+        /// Where it was until now.
+        #[serde(default = "everybody", skip_serializing_if = "is_everybody")]
+        place: Place,
         /// Which.
         version: Arc<str>,
         /// Its name.
         name: Arc<str>,
         /// The names of the others.
         members: Vec<Arc<str>>,
+        /// Versions of tasks whose work it does, too: they never had a name of everybody's.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        taken: Vec<Taken>,
     },
     /// It is not in use any more; its history stays.
     Retired {

@@ -29,7 +29,7 @@ impl Names {
         self.events += 1;
         match event {
             Event::Published { version, name, .. } => self.put(name, version),
-            Event::Merged { version, name, members } => {
+            Event::Merged { version, name, members, .. } => {
                 for member in members.iter().filter(|member| *member != name) {
                     Arc::make_mut(&mut self.heads).remove(member);
                     Arc::make_mut(&mut self.aliases).insert(Arc::clone(member), Arc::clone(name));

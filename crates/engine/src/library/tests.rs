@@ -32,6 +32,13 @@ fn publish(place: Place, n: u8) -> Command {
     Command::Publish { place, version: hash(n), name: None }
 }
 
+/// A merge of public names and proven versions of tasks.
+fn merge(place: Place, n: u8, name: &str, members: &[&str], taken: &[(&str, u8)]) -> Command {
+    let members = members.iter().map(|member| Arc::from(*member)).collect();
+    let taken = taken.iter().map(|(id, n)| Taken { place: task(id), version: hash(*n) }).collect();
+    Command::Merge { place, version: hash(n), name: name.into(), members, taken }
+}
+
 fn record(n: u8, sample: &str, ok: bool, origin: Option<(&str, &str)>) -> Command {
     let origin = origin.map(|(run, effect)| Origin { run: run.into(), effect: effect.into(), folder: None });
     let fault = (!ok).then_some(FaultKind::ExecutionFailure);
@@ -240,7 +247,7 @@ fn v09_names_of_merged_tools_lead_to_the_one_that_does_their_work() {
         Command::Alias { alias: "total".into(), name: "sum".into() },
         draft(Place::Library, 4, "add", &[1, 2]),
         validate(Place::Library, 4),
-        Command::Merge { version: hash(4), name: "add".into(), members: vec!["add".into(), "sum".into()] },
+        merge(Place::Library, 4, "add", &["add", "sum"], &[]),
     ]);
     let merged = library(commands.clone());
     for name in ["add", "sum", "total"] {
@@ -255,6 +262,58 @@ fn v09_names_of_merged_tools_lead_to_the_one_that_does_their_work() {
     assert_eq!(back.public("sum").unwrap().hash, hash(2));
     assert_eq!(back.public("total").unwrap().hash, hash(2));
     assert_eq!(back.public("add").unwrap().hash, hash(4));
+}
+
+#[test]
+fn v09_versions_of_tasks_are_merged_without_a_name_of_their_own() {
+    let proven = |id: &str, n: u8, name: &str| [private(id, n, name), vec![prove(id, n)]].concat();
+    let mut commands = [public(1, "add"), proven("t", 2, "sum"), proven("u", 3, "plus")].concat();
+    let before = library(commands.clone());
+    refusal(&before, merge(task("t"), 2, "add", &[], &[]), "name-taken");
+    refusal(&before, merge(task("t"), 2, "sum", &[], &[]), "bad-merge");
+    refusal(&before, merge(task("t"), 2, "sum", &[], &[("t", 2)]), "bad-merge");
+    refusal(&before, merge(task("t"), 1, "add", &["add"], &[]), "illegal-transition");
+    refusal(&library(private("t", 1, "a")), merge(task("t"), 1, "a", &[], &[]), "not-proven");
+    // The task's version takes the place of the public one, and of another task's.
+    commands.push(merge(task("t"), 2, "add", &["add"], &[("u", 3)]));
+    let merged = library(commands.clone());
+    assert_eq!(merged.public("add").unwrap().hash, hash(2));
+    assert_eq!(merged.version(&hash(1)).unwrap().stage(&Place::Library), Some(Stage::Enhanced));
+    for place in [task("u"), Place::Library] {
+        assert_eq!(merged.version(&hash(3)).unwrap().stage(&place), Some(Stage::Merged));
+    }
+    assert!(merged.aliases().is_empty(), "nobody has called the others by a name of everybody's");
+    assert_eq!((merged.for_task("u", "plus"), merged.for_task("t", "sum")), (None, None));
+    assert_eq!(merged.past(&Place::Library, "add"), [hash(1), hash(3), hash(2)]);
+    sound(&merged);
+    // What it was made of can be had again.
+    commands.push(Command::Rollback { name: "add".into(), to: hash(3), reason: "better".into() });
+    let back = library(commands);
+    assert_eq!(back.public("add").unwrap().hash, hash(3));
+    sound(&back);
+}
+
+/// V-09: a merge takes no name from those that it leads elsewhere.
+#[test]
+fn v09_a_name_that_leads_to_another_tool_is_taken() {
+    let mut commands = [public(1, "add"), public(2, "sum"), public(3, "mean")].concat();
+    commands.push(merge(Place::Library, 1, "add", &["add", "sum"], &[]));
+    let merged = library([commands.clone(), public(4, "plus")].concat());
+    refusal(&merged, merge(Place::Library, 4, "sum", &["plus", "mean"], &[]), "name-taken");
+    assert_eq!(
+        merged.accept(merge(Place::Library, 4, "sum", &["plus", "add"], &[])).map(|it| it.len()),
+        Ok(1)
+    );
+}
+
+/// Journals of versions before tasks' tools were merged mean what they meant.
+#[test]
+fn merges_of_earlier_journals_are_read() {
+    let line = r#"{"kind":"merged","version":"v","name":"add","members":["sum"]}"#;
+    let read: Event = serde_json::from_str(line).unwrap();
+    let Event::Merged { place, taken, .. } = &read else { panic!("{read:?}") };
+    assert_eq!((place, taken.len()), (&Place::Library, 0));
+    assert_eq!(serde_json::to_string(&read).unwrap(), line);
 }
 
 #[test]

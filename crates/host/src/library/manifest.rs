@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 /// The manifest's name.
 pub const FILE: &str = "library.json";
 /// The form of it that this version writes, and the newest that it reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// The largest manifest that is read.
 const BYTES: u64 = 64 << 20;
 
@@ -28,6 +28,12 @@ pub struct Manifest {
     pub aliases: BTreeMap<String, String>,
 }
 
+/// What every form says.
+#[derive(Deserialize)]
+struct Form {
+    format: u32,
+}
+
 /// One tool with its versions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +42,7 @@ pub struct Tool {
     pub name: String,
     /// Which version the name means.
     pub current: String,
-    /// All versions that the name has meant, oldest first.
+    /// All versions that the name has meant, oldest first, behind those of tools whose work it does now.
     pub versions: Vec<Version>,
 }
 
@@ -56,6 +62,9 @@ pub struct Version {
     /// What caused it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub request: Value,
+    /// The name that meant it, if that was another one: it leads to this tool now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What became of it, if the name does not mean it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Recording>,
@@ -70,6 +79,8 @@ pub struct Version {
 pub enum Recording {
     /// A newer version has its place.
     Enhanced,
+    /// Another tool does its work.
+    Merged,
     /// It was given up.
     Retired,
     /// It was given up for an earlier version.
@@ -81,6 +92,7 @@ impl Recording {
     pub fn stage(self) -> Stage {
         match self {
             Self::Enhanced => Stage::Enhanced,
+            Self::Merged => Stage::Merged,
             Self::Retired => Stage::Retired,
             Self::RolledBack => Stage::RolledBack,
         }
@@ -88,7 +100,8 @@ impl Recording {
 
     /// A stage that is one of these.
     pub fn of(stage: Stage) -> Option<Self> {
-        [Self::Enhanced, Self::Retired, Self::RolledBack].into_iter().find(|past| past.stage() == stage)
+        let all = [Self::Enhanced, Self::Merged, Self::Retired, Self::RolledBack];
+        all.into_iter().find(|past| past.stage() == stage)
     }
 }
 
@@ -107,15 +120,18 @@ impl Manifest {
         let shown = path.display().to_string();
         let wrong = |why: &str| Error::about_file(&shown, "A-17", "bad-manifest", why);
         let Some(bytes) = regular::read(&path, BYTES).map_err(|why| wrong(&why))? else { return Ok(None) };
+        // Another form may have other fields.
+        if let Ok(Form { format }) = serde_json::from_slice(&bytes)
+            && format > FORMAT
+        {
+            let why = format!("its form {format} is newer than this version of selvedge knows");
+            return Err(wrong(&why).help("use the selvedge that wrote it or a later one"));
+        }
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
             wrong(&format!("this is no manifest: {error}"))
                 .at(error.line() as u64, error.column() as u64)
                 .help("leave the file out, or take one that an export has written")
         })?;
-        if manifest.format > FORMAT {
-            let why = format!("its form {} is newer than this version of selvedge knows", manifest.format);
-            return Err(wrong(&why).help("use the selvedge that wrote it or a later one"));
-        }
         for file in manifest.tools.iter().flat_map(|tool| &tool.versions).map(|version| &version.file) {
             let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
             if !inside || !folder.join(file).is_file() {

@@ -1,5 +1,5 @@
 //! What the graph of an agent asks of the tool library (A-14 … A-19), as operations (E-40): what they are given and what they answer
-//! is in `selvedge_dialects::agent::operations`.
+//! is in `selvedge_dialects::agent::operations`. What an optimisation asks is beside it, in `optimise`.
 //!
 //! Whatever changes the library is kept with the run and the operation's key, and its answer with it, in one commit: asked again, it
 //! changes nothing and answers the same.
@@ -10,6 +10,7 @@ mod draft;
 mod end;
 mod given;
 mod mend;
+mod optimise;
 mod place;
 mod printed;
 mod replayed;
@@ -21,6 +22,7 @@ use crate::config::Config;
 use crate::error::Error;
 use place::Task;
 use selvedge_dialects::agent::operations as known;
+use selvedge_dialects::evolve::optimise::operations as optimising;
 use selvedge_engine::{Failure, FaultKind, Operated, ToolRequest};
 use selvedge_runtime::{CallContext, Pending};
 use selvedge_store::Store;
@@ -45,7 +47,9 @@ pub struct Bench {
 /// Adds the operations on the library to those of a run.
 pub fn on_library(operations: OwnOperations, bench: Bench) -> OwnOperations {
     let bench = Arc::new(bench);
-    let pure = operations.with_computed(&known::requests().name, Arc::new(requests));
+    let pure = operations
+        .with_computed(&known::requests().name, Arc::new(requests))
+        .with_computed(&optimising::weigh().name, Arc::new(optimise::weigh));
     let mut with = Adding { operations: pure, bench };
     with.one(known::tools().name.clone(), bindings::tools);
     with.one(known::bindings().name.clone(), bindings::bindings);
@@ -56,6 +60,11 @@ pub fn on_library(operations: OwnOperations, bench: Bench) -> OwnOperations {
     with.one(known::accept().name.clone(), mend::accept);
     with.one(known::retire().name.clone(), mend::retire);
     with.one(known::end().name.clone(), end::end);
+    with.one(optimising::collect().name.clone(), optimise::collect);
+    with.one(optimising::clusters().name.clone(), optimise::clusters);
+    with.one(optimising::members().name.clone(), optimise::members);
+    with.one(optimising::regress().name.clone(), optimise::regress);
+    with.one(optimising::publish().name.clone(), optimise::publish);
     with.operations
 }
 

@@ -44,6 +44,8 @@ pub enum Against {
     /// What a better version is to come to: an output that fits the schema, if there is one, where it had failed, and an equal
     /// output where it had not.
     Better(Option<Schema>),
+    /// What one tool for several is to come to: an equal output where one of them had one; a call that had failed may fail again.
+    Merged,
 }
 
 /// Repeats recorded calls: in the sandbox, with the network off, and writes in copies. What has been made ready stays so.
@@ -207,10 +209,10 @@ async fn judged(
 ) -> Verdict {
     let fault = sample.fault.as_ref().map(|fault| fault.kind);
     match (against, fault) {
-        (Against::Same, Some(FaultKind::Timeout)) => {
+        (Against::Same | Against::Merged, Some(FaultKind::Timeout)) => {
             return Verdict::Skipped("it ran out of time, and would have to do so again".to_owned());
         }
-        (Against::Better(_), Some(FaultKind::InputError)) => {
+        (Against::Better(_) | Against::Merged, Some(FaultKind::InputError)) => {
             return Verdict::Skipped(
                 "its arguments were wrong: what a tool says of them shows nothing".to_owned(),
             );
@@ -226,6 +228,8 @@ async fn judged(
     let verdict = match against {
         Against::Same => compared(sample, &outcome).map_or(Verdict::Passed, Verdict::Failed),
         Against::Better(schema) => better(sample, outcome, schema.as_ref()),
+        Against::Merged if sample.output.is_none() && compared(sample, &outcome).is_none() => Verdict::Passed,
+        Against::Merged => better(sample, outcome, None),
     };
     match verdict {
         Verdict::Failed(_) | Verdict::Unsure(..) if metadata.network => {
@@ -281,7 +285,7 @@ fn compared(sample: &Sample, outcome: &Result<Value, CallFailure>) -> Option<Str
 }
 
 /// The first place where two values differ. Numbers are equal by value, fields in any order.
-fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
+pub(super) fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
     let here = || {
         let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
         Some(format!("{place}{} in place of {}", shown(found), shown(expected)))

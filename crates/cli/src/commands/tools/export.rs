@@ -72,8 +72,17 @@ impl Writer<'_> {
         for name in library.names(&Place::Library) {
             let Some(current) = library.head(&Place::Library, name) else { continue };
             let mut versions = Vec::new();
-            for hash in library.past(&Place::Library, name) {
-                let Some(version) = library.version(hash) else { continue };
+            // Names that lead here have their past here.
+            let lead = library.aliases().keys().filter(|alias| library.resolve(alias) == &**name);
+            let pasts = lead
+                .chain(std::iter::once(name))
+                .flat_map(|name| library.past(&Place::Library, name).iter().map(move |hash| (name, hash)));
+            let mut seen = BTreeSet::new();
+            for (meant_by, hash) in pasts {
+                let Some(version) = library.version(hash).filter(|_| seen.insert(hash)) else { continue };
+                if hash == current && meant_by != name {
+                    continue;
+                }
                 let file = if hash == current { file_name(name, hash, &mut files) } else { older(hash) };
                 self.version(version, &file)?;
                 let past = version.lives.get(&Place::Library).filter(|_| hash != current);
@@ -83,6 +92,7 @@ impl Writer<'_> {
                     author: version.author.clone(),
                     parents: version.parents.iter().map(ToString::to_string).collect(),
                     request: version.request.clone(),
+                    name: Some(meant_by.to_string()).filter(|meant_by| **meant_by != **name),
                     state: past.and_then(|life| manifest::Recording::of(life.stage)),
                     reason: past.map(|life| life.reason.clone()).unwrap_or_default(),
                 });

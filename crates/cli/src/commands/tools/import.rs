@@ -1,24 +1,25 @@
 //! `selvedge tools import`: files become tools of the library, all of them or none (A-08, A-17, V-12).
 
+mod taking;
+
 use super::args::ImportArgs;
 use super::test::too_large;
-use crate::args::{Common, Sources};
+use crate::args::{Common, Grants, Sources};
 use crate::block_on::block_on;
 use crate::commands::check;
 use crate::failure::Exit;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
-use selvedge_engine::library::{Author, Change, Command, Library, Place, Refusal, Stage};
+use selvedge_engine::library::{Author, Change, Stage};
 use selvedge_host::library::manifest::{Manifest, Recording};
-use selvedge_host::library::record::recorded;
 use selvedge_host::library::regular;
 use selvedge_host::library::samples::{self, Line};
 use selvedge_host::library::{self, Decided, short};
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;
 use selvedge_host::{Check, Error};
-use selvedge_store::{BlobHash, Store, StoreError};
+use selvedge_store::StoreError;
 use selvedge_tools::examine::{Examined, examine};
 use selvedge_tools::python::helpers;
 use selvedge_tools::python::load::files_of;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taking::Import;
 
 /// How much of a tool file is looked through for keys: all that a tool file may have, and more.
 const FILE_BYTES: u64 = 1 << 30;
@@ -40,6 +42,8 @@ struct Incoming {
     request: Value,
     /// The version that the manifest says; a file may have been edited since.
     said: Option<Arc<str>>,
+    /// The name that meant it, if it was another one than the tool's.
+    name: Option<Arc<str>>,
     /// What became of it, if another version is in use.
     past: Option<(Stage, String)>,
     calls: Vec<Line>,
@@ -70,12 +74,47 @@ struct Imported {
     calls: usize,
 }
 
+/// What becomes of a tool whose name means something else here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meeting {
+    /// It is an error.
+    Refused,
+    /// The incoming one is a new version of it.
+    Replaces,
+    /// The same, unless the library had the incoming one before, and went on from there.
+    GoesOn,
+}
+
 /// Imports tools.
 pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let ui = &ui.guarded();
-    let from = Sources { grants: args.grants.clone(), ..Sources::default() };
+    let meeting = if args.replace { Meeting::Replaces } else { Meeting::Refused };
+    print(&imported(&args.path, meeting, &args.grants, common, ui)?, ui);
+    Ok(Exit::Completed)
+}
+
+/// Makes sure that the library has the tools of a folder before anything begins (V-12). It may have them already, and be ahead of them.
+///
+/// # Errors
+/// Those of an import; then nothing is imported.
+pub(crate) fn warm(folder: &Path, grants: &Grants, common: &Common, ui: &Ui) -> Result<(), Error> {
+    let tools = imported(folder, Meeting::GoesOn, grants, common, &ui.guarded())?;
+    let new = tools.iter().filter(|tool| tool.result == "new").count();
+    ui.note(&format!("library {}: {} tools, {new} of them new here", folder.display(), tools.len()));
+    Ok(())
+}
+
+fn imported(
+    path: &Path,
+    meeting: Meeting,
+    grants: &Grants,
+    common: &Common,
+    ui: &Ui,
+) -> Result<Vec<Imported>, Error> {
+    let given = path;
+    let from = Sources { grants: grants.clone(), ..Sources::default() };
     let check = check::of_tools(&from, common, ui)?;
-    let path = ui.environment.absolute(&args.path);
+    let path = ui.environment.absolute(path);
     // The record of a tool names its file.
     if path.to_str().is_none() {
         return Err(selvedge_host::options::unrecordable("the tools", &path));
@@ -83,7 +122,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let Gathered { mut tools, aliases, exported } = gathered(&path, ui)?;
     // A library may be empty, and its export then is.
     if tools.is_empty() && !exported {
-        let message = format!("there is no Python file in {}", args.path.display());
+        let message = format!("there is no Python file in {}", given.display());
         return Err(Error::usage("A-08", "no-tools", &message).help(
             "name a folder of Python files, or a Python file; files that begin with `_` are no tools",
         ));
@@ -106,12 +145,12 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     as_they_are(&mut tools, &examined)?;
     // From here on the state folder is there, whatever comes of it.
     let store = selvedge_host::stores::open_or_make(&ui.environment, &check.state_dir)?;
-    let imported = library::change(&store, |library| {
+    library::change(&store, |library| {
         let mut import = Import {
             store: &store,
             change: Change::new(library),
             contents: Vec::new(),
-            replace: args.replace,
+            meeting,
             names: BTreeMap::new(),
         };
         let mut imported = Vec::new();
@@ -122,9 +161,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
             import.alias(alias, name)?;
         }
         Ok(Decided { events: import.change.into_events(), contents: import.contents, what: imported })
-    })?;
-    print(&imported, ui);
-    Ok(Exit::Completed)
+    })
 }
 
 /// A state folder that can't be written is told of once, not for each tool.
@@ -169,6 +206,7 @@ fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Error> {
                 parents: version.parents.iter().map(|parent| Arc::from(parent.as_str())).collect(),
                 request: version.request.clone(),
                 said: Some(version.version.as_str().into()),
+                name: version.name.as_deref().map(Arc::from),
                 past: Some(past).filter(|_| at != current),
                 ..incoming(file, ui)?
             });
@@ -189,7 +227,8 @@ fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Error> {
     let calls = samples::read(&beside, |line| too_large(ui, &beside, line))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let request = json!({ "imported": name });
-    Ok(Incoming { file, author: Author::Person, parents: Vec::new(), request, said: None, past: None, calls })
+    let (author, parents) = (Author::Person, Vec::new());
+    Ok(Incoming { file, author, parents, request, said: None, name: None, past: None, calls })
 }
 
 /// A library keeps what it is given: none of it holds a key (C-06).
@@ -229,152 +268,6 @@ fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Re
         }
     }
     Ok(())
-}
-
-/// An import as it is decided on.
-struct Import<'s> {
-    store: &'s Store,
-    change: Change,
-    contents: Vec<Vec<u8>>,
-    replace: bool,
-    /// The names that this import has given, and to which files.
-    names: BTreeMap<Arc<str>, PathBuf>,
-}
-
-impl Import<'_> {
-    fn library(&self) -> &Library {
-        self.change.after()
-    }
-
-    fn tool(&mut self, tool: &Tool, examined: &BTreeMap<PathBuf, Examined>) -> Result<Imported, Error> {
-        let found = |incoming: &Incoming| {
-            examined.get(&incoming.file).ok_or_else(|| Error::internal("a file was not examined"))
-        };
-        let Some(current) = tool.versions.get(tool.current) else {
-            return Err(Error::internal("a tool without a version"));
-        };
-        let target = found(current)?;
-        let own = || Arc::from(target.metadata.name.as_str());
-        let name: Arc<str> = tool.name.clone().unwrap_or_else(own);
-        if let Some(other) = self.names.insert(Arc::clone(&name), current.file.clone()) {
-            let message = format!("the tool `{name}` is in {} too", other.display());
-            let file = current.file.display().to_string();
-            return Err(Error::about_file(&file, "A-22", "name-taken", &message)
-                .help("give one of them another name in __TOOL_META__, or take it out of the folder"));
-        }
-        let head = self.library().head(&Place::Library, &name).cloned();
-        let mut result = match &head {
-            None => "new",
-            Some(head) if **head == *target.version => "unchanged",
-            Some(_) if self.replace => "replaced",
-            Some(head) => return Err(taken(&name, head, &current.file)),
-        };
-        for incoming in &tool.versions {
-            let examined = found(incoming)?;
-            if self.mend(incoming, examined)? && result == "unchanged" {
-                result = "mended";
-            }
-            let old = head.clone().filter(|_| std::ptr::eq(incoming, current));
-            self.version(&name, incoming, examined, old)
-                .map_err(|refusal| placed(&refusal, &incoming.file))?;
-        }
-        if self.library().head(&Place::Library, &name) != Some(&target.version) {
-            let to = Arc::clone(&target.version);
-            let back = Command::Rollback { name: Arc::clone(&name), to, reason: String::new() };
-            self.change.accept(back).map_err(|refusal| placed(&refusal, &current.file))?;
-        }
-        let calls = tool.versions.iter().map(|incoming| incoming.calls.len()).sum();
-        Ok(Imported { name, version: Arc::clone(&target.version), result, calls })
-    }
-
-    /// Stores anew what the library has of a version, and is not there any more as it was (E-44). Whether there is any.
-    fn mend(&mut self, incoming: &Incoming, found: &Examined) -> Result<bool, Error> {
-        let Some(known) = self.library().version(&found.version) else { return Ok(false) };
-        let samples: BTreeSet<Arc<str>> = known.calls.iter().map(|call| Arc::clone(&call.sample)).collect();
-        let calls = incoming.calls.iter().map(|line| line.json.as_bytes());
-        let calls = calls.filter(|json| samples.contains(&*BlobHash::of(json).to_string()));
-        let before = self.contents.len();
-        for content in std::iter::once(&*found.text).chain(calls) {
-            if !self.store.has_blob(BlobHash::of(content))? {
-                self.contents.push(content.to_vec());
-            }
-        }
-        Ok(self.contents.len() > before)
-    }
-
-    /// Brings one version to where it may be used, with its calls. `old` is what it takes the place of.
-    fn version(
-        &mut self,
-        name: &Arc<str>,
-        incoming: &Incoming,
-        found: &Examined,
-        old: Option<Arc<str>>,
-    ) -> Result<(), Refusal> {
-        let (place, version) = (Place::Library, Arc::clone(&found.version));
-        let stage = self.library().version(&version).and_then(|known| known.stage(&place));
-        if matches!(stage, None | Some(Stage::Retired)) {
-            let given = incoming.parents.iter().cloned().chain(old).filter(|parent| *parent != version);
-            let known: BTreeSet<Arc<str>> =
-                given.filter(|parent| self.library().version(parent).is_some()).collect();
-            self.change.accept(Command::Draft {
-                place: place.clone(),
-                version: Arc::clone(&version),
-                name: found.metadata.name.as_str().into(),
-                author: incoming.author.clone(),
-                parents: known.into_iter().collect(),
-                request: incoming.request.clone(),
-            })?;
-            self.contents.push(found.text.clone());
-        }
-        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted)) {
-            let version = Arc::clone(&version);
-            let facts = found.metadata.facts(found.input_schema.clone());
-            self.change.accept(Command::Validate { place: place.clone(), version, facts })?;
-        }
-        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
-            let version = Arc::clone(&version);
-            self.change.accept(match &incoming.past {
-                None => Command::Publish { place, version, name: Some(Arc::clone(name)) },
-                Some((stage, reason)) => Command::Restore {
-                    version,
-                    name: Arc::clone(name),
-                    stage: *stage,
-                    reason: reason.clone(),
-                },
-            })?;
-        }
-        for Line { sample, json } in &incoming.calls {
-            let kept = |import: &Self| import.library().version(&version).map(|known| known.calls.len());
-            let before = kept(self);
-            self.change.accept(recorded(&version, sample, json, None))?;
-            if kept(self) != before {
-                self.contents.push(json.clone().into_bytes());
-            }
-        }
-        Ok(())
-    }
-
-    fn alias(&mut self, alias: &str, name: &str) -> Result<(), Error> {
-        // A name that has become a tool of its own here stays that.
-        if self.library().head(&Place::Library, alias).is_some() {
-            return Ok(());
-        }
-        let command = Command::Alias { alias: alias.into(), name: self.library().resolve(name).into() };
-        self.change.accept(command).map_err(|refusal| library::refused(&refusal))
-    }
-}
-
-fn taken(name: &str, head: &str, file: &Path) -> Error {
-    let message = format!("the library has another tool `{name}` already, version {}", short(head));
-    Error::about_file(&file.display().to_string(), "A-17", "name-taken", &message).help(&format!(
-        "make this a new version of it with --replace, or give the file another name in __TOOL_META__; `selvedge \
-         tools show {name} --code` shows the one that is there"
-    ))
-}
-
-fn placed(refusal: &Refusal, file: &Path) -> Error {
-    Error::about_file(&file.display().to_string(), "A-17", refusal.code, &refusal.message)
-        .help("`selvedge tools list --all` shows what the library has")
 }
 
 fn print(imported: &[Imported], ui: &Ui) {

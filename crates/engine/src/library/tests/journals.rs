@@ -30,8 +30,11 @@ fn command() -> impl Strategy<Value = Command> {
         2 => (id(), version()).prop_map(|(task, n)| Command::Prove { task, version: hash(n) }),
         3 => (place(), version(), proptest::option::of(name()))
             .prop_map(|(place, n, name)| Command::Publish { place, version: hash(n), name }),
-        1 => (version(), name(), proptest::collection::vec(name(), 0..3))
-            .prop_map(|(n, name, members)| Command::Merge { version: hash(n), name, members }),
+        2 => (place(), version(), name(), proptest::collection::vec(name(), 0..3), proptest::collection::vec((id(), version()), 0..2))
+            .prop_map(|(place, n, name, members, taken)| {
+                let taken = taken.into_iter().map(|(id, n)| Taken { place: Place::Task(id), version: hash(n) });
+                Command::Merge { place, version: hash(n), name, members, taken: taken.collect() }
+            }),
         1 => (place(), version())
             .prop_map(|(place, n)| Command::Retire { place, version: hash(n), reason: "r".into() }),
         1 => (name(), version())

@@ -31,6 +31,16 @@ struct Given {
     /// The version that it is to mend.
     #[serde(default)]
     replaces: Option<Arc<str>>,
+    /// The versions whose work it is to do, each of them (V-08).
+    #[serde(default)]
+    members: Vec<Arc<str>>,
+}
+
+impl Given {
+    /// Whether it is to take the place of others, once it has shown that it can.
+    fn makes_another(&self) -> bool {
+        self.replaces.is_some() || !self.members.is_empty()
+    }
 }
 
 /// A file that is a tool and may be used here.
@@ -78,12 +88,15 @@ async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Valid, Ve
 fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Value, Error> {
     let Valid { version, facts, .. } = valid;
     let old = given.replaces.clone().or_else(|| changing.own(&given.name));
+    if let Some(why) = no_merge(changing, given, valid)? {
+        return Ok(refused(&[why]));
+    }
     if given.replaces.as_ref() == Some(version) {
         let why = "this is the file that failed, unchanged: find out why it failed, and mend that".to_owned();
         return Ok(refused(&[why]));
     }
     let stage = changing.stage(version);
-    if stage == Some(Stage::Enhanced) || given.replaces.is_some() && stage == Some(Stage::Retired) {
+    if stage == Some(Stage::Enhanced) || given.makes_another() && stage == Some(Stage::Retired) {
         let why = format!(
             "this is version {} again, which was tried before and was not good enough: write another one",
             short(version)
@@ -91,10 +104,13 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
         return Ok(refused(&[why]));
     }
     if matches!(changing.stage(version), None | Some(Stage::Retired)) {
-        let parents: Vec<Arc<str>> = old
-            .filter(|old| old != version && changing.library().version(old).is_some())
-            .into_iter()
-            .collect();
+        let parents: Vec<Arc<str>> = match given.members.is_empty() {
+            true => old
+                .filter(|old| old != version && changing.library().version(old).is_some())
+                .into_iter()
+                .collect(),
+            false => given.members.clone(),
+        };
         changing.sure(Command::Draft {
             place: changing.place(),
             version: Arc::clone(version),
@@ -109,8 +125,30 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
         let (place, version, facts) = (changing.place(), Arc::clone(version), facts.clone());
         changing.sure(Command::Validate { place, version, facts })?;
     }
-    if given.replaces.is_none() {
+    if !given.makes_another() {
         changing.bind(&given.name, version, false, "built anew")?;
     }
     Ok(json!({"ok": true, "errors": [], "version": version, "tool": *valid.tool}))
+}
+
+/// Why a file is no merge of the versions that it is to do the work of (V-09).
+fn no_merge(changing: &Changing<'_>, given: &Given, valid: &Valid) -> Result<Option<String>, Error> {
+    if given.members.is_empty() {
+        return Ok(None);
+    }
+    if given.members.contains(&valid.version) {
+        return Ok(Some(
+            "this is the file of one of them, unchanged: it does not do the work of the others".to_owned(),
+        ));
+    }
+    let mut together = 0;
+    for member in &given.members {
+        together += changing.text(member)?.len();
+    }
+    let length = valid.text.len();
+    Ok((length > together).then(|| {
+        format!(
+            "the file has {length} bytes, and all of them together have {together}: write what they have in common once, and no copies"
+        )
+    }))
 }

@@ -208,6 +208,11 @@ impl Changing<'_> {
         self.accept(command).map_err(|refusal| library::refused(&refusal))
     }
 
+    /// The text of a version that is known.
+    pub(super) fn text(&self, version: &str) -> Result<String, Error> {
+        library::text(&self.task.bench.store, version)
+    }
+
     /// Keeps a content with the change.
     pub(super) fn keep(&mut self, content: Vec<u8>) {
         self.contents.push(content);

@@ -164,6 +164,14 @@ async fn verdicts(
     version: &Arc<str>,
     known: &Known,
 ) -> Result<Vec<Verdict>, Error> {
+    let steps = task.bench.catalogue.config().limits.schema_steps;
+    // What can't be read as a schema asks for nothing.
+    let schema = known.schema.as_ref().and_then(|schema| Schema::new(schema, steps).ok());
+    repeating(task, name, version).repeat(name, &known.calls, &Against::Better(schema)).await
+}
+
+/// What repeats calls with one version alone, by this name.
+pub(super) fn repeating(task: &Task, name: &Arc<str>, version: &Arc<str>) -> Repeating {
     let base = task.bench.catalogue.config();
     let only =
         Only { store: Arc::clone(&task.bench.store), offered: (Arc::clone(name), Arc::clone(version)) };
@@ -178,10 +186,7 @@ async fn verdicts(
         library: Some(Arc::new(only)),
         ..base.clone()
     };
-    let steps = base.limits.schema_steps;
-    // What can't be read as a schema asks for nothing.
-    let schema = known.schema.as_ref().and_then(|schema| Schema::new(schema, steps).ok());
-    Repeating::new(config).repeat(name, &known.calls, &Against::Better(schema)).await
+    Repeating::new(config)
 }
 
 /// A library of one version.
@@ -201,7 +206,7 @@ impl LibrarySource for Only {
 }
 
 /// What a model is told that says whether two outputs are equal.
-fn question(name: &str, description: &str, sample: &Sample, found: &Value) -> String {
+pub(super) fn question(name: &str, description: &str, sample: &Sample, found: &Value) -> String {
     let recorded = sample.output.as_ref().unwrap_or(&Value::Null);
     format!(
         "The tool `{name}`: {}\n\nThe arguments of the call:\n{}\n\nThe recorded output:\n{}\n\nThe new output:\n{}",
