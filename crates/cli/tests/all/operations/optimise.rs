@@ -284,7 +284,7 @@ async fn v09_what_loses_something_is_not_taken() {
         "double",
         &tool("double", X, "    return {'y': 2 * abs(i.x)}"),
         &[],
-        &[high.clone()],
+        std::slice::from_ref(&high),
     );
     let whole = has(
         store,
@@ -394,6 +394,19 @@ async fn v09_a_coder_is_told_what_its_tool_loses() {
     let drafts = library.versions().filter(|known| known.stage(&task("opt")) == Some(Stage::Retired)).count();
     assert_eq!(drafts, 1);
     assert!(library.open_tasks().iter().all(|task| &**task != "opt"));
+    let names: Vec<&str> = library.names(&Place::Library).map(|name| &**name).collect();
+    assert_eq!(names, ["twice"]);
+    // Who makes again what was merged adds nothing, whatever a model says.
+    let process = Process::start(&folder, "again").await;
+    let text = tool("double", X, "    return {'y': 2 * i.x}");
+    has(&process.store, task("r2"), "double", &text, &[], &[twice(30)]);
+    let alone = Said::by(|node, _| {
+        assert_eq!(node, "group");
+        Some(json!({"consolidated_tool_clusters": []}).to_string())
+    });
+    let done = optimised(&process, SMART, &["r2"], alone).await;
+    assert_eq!(changes(&done), [change_of("twice", "merged", 1)], "{done}");
+    let library = process.library();
     let names: Vec<&str> = library.names(&Place::Library).map(|name| &**name).collect();
     assert_eq!(names, ["twice"]);
 }

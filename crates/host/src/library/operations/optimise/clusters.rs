@@ -180,7 +180,7 @@ fn with_kin(library: &Library, candidates: &[Candidate], groups: Vec<Grouped>) -
             names.extend(name.clone().map(|name| (*member, name)));
         }
     }
-    for (at, one) in candidates.iter().enumerate().filter(|(_, one)| !one.is_public()) {
+    for (at, one) in candidates.iter().enumerate() {
         let old = library.lineage(&one.version).into_iter().skip(1).filter_map(|known| of.get(&*known.hash));
         old.for_each(|old| united.unite(at, *old, usize::MAX));
     }

@@ -145,7 +145,7 @@ fn merge(
     let taken: Vec<Taken> = taken.collect();
     let (version, from) =
         (Arc::clone(version), others.map(|one| Arc::clone(&one.version)).collect::<Vec<_>>());
-    let newer = own.is_some()
+    let newer = own.is_some_and(|one| !one.is_public())
         && members == [Arc::clone(&name)]
         && from.iter().all(|old| descends(changing.library(), &version, old));
     let aliases = members.iter().filter(|member| **member != name).cloned().collect();
