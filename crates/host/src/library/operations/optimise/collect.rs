@@ -3,8 +3,8 @@
 use super::super::beside;
 use super::super::place::Task;
 use super::super::texts::cut;
-use super::Candidate;
 use super::blocks::{Words, blocks};
+use super::candidate::Candidate;
 use selvedge_engine::Failure;
 use selvedge_engine::library::{Library, Place, Stage};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What is recorded of the members of a cluster, and of all that these were made of (V-09).
 
 use super::super::place::Task;
-use super::{Cluster, descends};
+use super::candidate::{Cluster, descends};
 use crate::error::Error;
 use crate::library::replay::{difference, folder_of};
 use crate::library::sample_of;

@@ -3,8 +3,8 @@
 use super::super::beside;
 use super::super::place::Task;
 use super::super::texts::{cut, fenced, value};
+use super::candidate::{Candidate, Cluster};
 use super::evidence::{Evidence, Known, evidence};
-use super::{Candidate, Cluster};
 use crate::error::Error;
 use crate::library;
 use selvedge_engine::Failure;

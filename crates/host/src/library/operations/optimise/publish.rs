@@ -3,8 +3,8 @@
 use super::super::given::Verdicts;
 use super::super::place::{Changing, Task};
 use super::super::texts::cut;
+use super::candidate::{Candidate, Cluster, base_name, descends};
 use super::evidence::records;
-use super::{Candidate, Cluster, base_name, descends};
 use crate::error::Error;
 use crate::evolve::measures::{Change, How, Separate};
 use selvedge_engine::Failure;

@@ -5,7 +5,7 @@ use super::super::given::{Equal, Verdicts};
 use super::super::place::Task;
 use super::super::replayed::{Unsure, question, repeating};
 use super::super::texts::{cut, value};
-use super::Cluster;
+use super::candidate::Cluster;
 use super::evidence::{Evidence, evidence};
 use crate::library;
 use crate::library::replay::{Against, Verdict};
