@@ -44,6 +44,7 @@ pub(crate) fn row(id: String) -> NewRun {
         scripted: false,
         options: "{}".into(),
         fork: None,
+        parent: None,
     }
 }
 

@@ -6,6 +6,7 @@ use self::later::Later;
 use crate::args::{
     AgentArgs, AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs,
 };
+use crate::commands::evolve::args::EvolveArgs;
 use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Run(Later<RunArgs>),
     /// Let an agent do a task, with tools that it writes itself
     Agent(Later<AgentArgs>),
+    /// Do the tasks of a data set in batches, and let the tool library grow with them
+    Evolve(Later<EvolveArgs>),
     /// Check documents without running them
     Check(Later<CheckArgs>),
     /// Go on with a run that failed or was interrupted

@@ -4,6 +4,7 @@ mod agent;
 mod answer;
 mod cancel;
 pub(crate) mod check;
+pub(crate) mod evolve;
 mod fork;
 mod import;
 mod migrate;
@@ -78,6 +79,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
     let done = match cli.command {
         Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
         Command::Agent(args) => agent::run(&args, &cli.common, ui.clone()),
+        Command::Evolve(args) => evolve::evolve(&args, &cli.common, ui.clone()),
         Command::Check(args) => check::check(&args, &cli.common, ui),
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),

@@ -7,14 +7,14 @@ use crate::fork::{self, ForkOptions, Forkable};
 use crate::host::Host;
 use crate::library::operations::Bench;
 use crate::library::record;
-use crate::models::Models;
+use crate::models::{self, Models};
 use crate::options::RunOptions;
 use crate::prepare::{self, Prepared, budget};
-use crate::ready::{Asked, Begins, Compiled, Ready, Started, What};
+use crate::ready::{Asked, Begins, Compiled, Composed, Ready, Started, What};
 use crate::recorded::LockedRun;
 use crate::tools::Pins;
-use crate::{compose, resume, secrets, stores};
-use selvedge_engine::{EDITION, Input, Record, Start, State};
+use crate::{compose, resume, secrets};
+use selvedge_engine::{Budget, EDITION, Input, Record, Start, State};
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, NewRun, RunStatus, Store};
 use selvedge_tools::Catalogue;
@@ -27,9 +27,9 @@ impl Host {
     /// # Errors
     /// Whatever a run could not begin or go on with. Nothing of it is recorded yet.
     pub async fn prepare(&self, asked: Asked) -> Result<Ready, Error> {
-        let Asked { id, config, mut options, what } = asked;
+        let Asked { id, parent, config, mut options, what } = asked;
         let (script, hash) = (options.script.clone(), options.script_hash.clone());
-        let prepared = self.prepared(what, &config, &mut options).await;
+        let prepared = self.prepared((what, parent), &config, &mut options).await;
         let (catalogue, models, begins) = prepared.map_err(|error| config.explained(error))?;
         let script_changed = script == options.script && hash.is_some() && hash != options.script_hash;
         Ok(Ready { id, config, options, catalogue, models, script_changed, begins })
@@ -37,7 +37,7 @@ impl Host {
 
     async fn prepared(
         &self,
-        what: What,
+        (what, parent): (What, Option<Arc<str>>),
         config: &Config,
         options: &mut RunOptions,
     ) -> Result<(Catalogue, Models, Begins), Error> {
@@ -48,7 +48,15 @@ impl Host {
                 let Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } =
                     prepared.await?;
                 options.warnings = warnings;
-                let compiled = Compiled { graph, initial, name, dialect, budget };
+                let compiled = Compiled { graph, initial, name, dialect, budget, parent };
+                Ok((catalogue, models, Begins::New { compiled, state_dir }))
+            }
+            What::Graph { composed, state_dir } => {
+                let Composed { graph, initial, name, dialect } = composed;
+                let catalogue = self.recorded_tools(&graph, config, options, &state_dir).await?;
+                let roles = models::roles(&graph);
+                let models = models::prepare(options, config, &roles, &self.environment.http()).await?;
+                let compiled = Compiled { graph, initial, name, dialect, budget: Budget::default(), parent };
                 Ok((catalogue, models, Begins::New { compiled, state_dir }))
             }
             What::Run { run, lock, inputs } => {
@@ -75,7 +83,7 @@ impl Host {
         let limits = config.limits.driver(options.max_parallel, options.timeout_s);
         let Started { store, state, graph, scripted, lock, inputs, source, fork } = match begins {
             Begins::New { compiled, state_dir } => {
-                let store = stores::open_or_make(&self.environment, &state_dir).map_err(Error::before_run)?;
+                let store = self.store(&state_dir).map_err(Error::before_run)?;
                 start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
             }
             Begins::Run { run, lock, inputs } => resume::begin((run, lock, inputs), &models).await?,
@@ -84,7 +92,13 @@ impl Host {
                 fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
             }
         };
-        let bench = Bench { store: Arc::clone(&store), catalogue: catalogue.clone(), config };
+        let bench = Bench {
+            store: Arc::clone(&store),
+            catalogue: catalogue.clone(),
+            config,
+            children: Arc::new(self.within(&store)),
+            options: options.clone(),
+        };
         let driver = compose::driver(&models, bench, limits);
         let (catalogue, warnings) = (Some(catalogue), options.warnings);
         Ok(Begun {
@@ -142,13 +156,13 @@ impl Host {
 
 /// Creates a run: from here on it exists, and its first event is durable (E-04).
 async fn start(
-    store: Store,
+    store: Arc<Store>,
     (id, options, config): (&str, &RunOptions, &Config),
     (models, catalogue): (&Models, &Catalogue),
     compiled: Compiled,
 ) -> Result<Started, Error> {
     let lock = store.drive(id)?;
-    let Compiled { graph, initial, name, dialect, budget: caps } = compiled;
+    let Compiled { graph, initial, name, dialect, budget: caps, parent } = compiled;
     let pinned = graph.tools.values().map(|tool| &**tool);
     record::pin(&store, catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
@@ -163,6 +177,7 @@ async fn start(
         limits: config.limits.machine(),
         models: models.names.clone(),
         edition: EDITION,
+        parent: parent.clone(),
     };
     let mut state = State::new(Arc::clone(&graph));
     let at = state.tick(SystemClock.now_ms());
@@ -181,9 +196,10 @@ async fn start(
         scripted: models.scripted,
         options: options.to_stored().map_err(unwritable)?,
         fork: None,
+        parent: parent.map(|parent| parent.to_string()),
     };
     let created = store.create_run_with_graph(run, stored, vec![Entry { n: 1, at_ms: at, json }]).await;
     created.map_err(Error::before_run)?;
-    let (store, scripted) = (Arc::new(store), models.scripted);
+    let scripted = models.scripted;
     Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source: None, fork: None })
 }

@@ -1,9 +1,10 @@
 //! A run that this process may drive: begun now, taken up again or forked.
 
+use crate::cancelled;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::library::record;
-use selvedge_engine::{Graph, Input, State, Warning};
+use selvedge_engine::{Graph, Input, RunStatus, State, Warning};
 use selvedge_runtime::{Controls, DriveError, Driven, Driver, Halt, Journal, RunHandle, load};
 use selvedge_store::{DriverLock, Store};
 use selvedge_tools::Catalogue;
@@ -61,7 +62,11 @@ impl Begun {
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.id.as_str(), events);
         let inputs = std::mem::take(&mut self.inputs);
-        self.driver.drive(&self.id, &mut self.state, &mut journal, inputs, controls).await
+        let halt = self.driver.drive(&self.id, &mut self.state, &mut journal, inputs, controls).await?;
+        if halt == Halt::Ended {
+            cancel_children(&self.store, &self.id, &self.state).await;
+        }
+        Ok(halt)
     }
 
     /// Drives the run in a task of its own, which keeps it while it waits for a person: answers and a cancel reach it by the handle
@@ -70,11 +75,15 @@ impl Begun {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(self) -> (RunHandle, JoinHandle<Result<Driven, JoinError>>) {
+        let (store, id) = (Arc::clone(&self.store), self.id.clone());
         let journal = Journal::stored(self.store, self.id.as_str(), self.state.events());
         let (handle, task) = self.driver.start(&self.id, self.state, journal, self.inputs, Some(self.lock));
         let catalogue = self.catalogue;
         let task = tokio::spawn(async move {
             let driven = task.await;
+            if let Ok(Driven { state, halt: Ok(Halt::Ended), .. }) = &driven {
+                cancel_children(&store, &id, state).await;
+            }
             if let Some(catalogue) = catalogue {
                 catalogue.close().await;
             }
@@ -106,5 +115,13 @@ impl Begun {
         if let Some(catalogue) = self.catalogue {
             catalogue.close().await;
         }
+    }
+}
+
+/// What a run has begun ends with it where it is cancelled (E-39). What can't be reached now is cancelled by whoever cancels the run again.
+async fn cancel_children(store: &Arc<Store>, id: &str, state: &State) {
+    if state.status() == RunStatus::Cancelled {
+        // The run itself has ended as it should.
+        let _ = cancelled::cancel_children(store, id).await;
     }
 }

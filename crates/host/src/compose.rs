@@ -3,6 +3,8 @@
 use crate::coders::codex;
 use crate::config::Config;
 use crate::environment::Environment;
+use crate::evolve::measure::measure as batch_measures;
+use crate::evolve::task::task;
 use crate::library::operations::{Bench, on_library, requests};
 use crate::models::{self, Models};
 use crate::options::RunOptions;
@@ -11,7 +13,7 @@ use crate::secrets::{clean_model, clean_operations, clean_tools};
 use crate::tokens::measure;
 use crate::tools::{Known, Pins};
 use selvedge_dialects::compile::Document;
-use selvedge_dialects::{Capabilities, agent, steps};
+use selvedge_dialects::{Capabilities, agent, evolve, steps};
 use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest, ToolRequest};
 use selvedge_http::Secrets;
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
@@ -27,6 +29,10 @@ pub fn operations(bench: Bench) -> OwnOperations {
         .with_computed(&steps::compiler().name, Arc::new(compile))
         .with_computed(&agent::operations::measure().name, Arc::new(measure))
         .with(&agent::operations::codex().name, codex(&bench.config));
+    let bench = Arc::new(bench);
+    let own = own
+        .with(&evolve::operations::task().name, task(&bench))
+        .with(&evolve::operations::measure().name, batch_measures(&bench));
     on_library(own, bench)
 }
 

@@ -115,7 +115,7 @@ impl Host {
         }
         let read = document.map(|file| read(&file, &over, &mut options, &config)).transpose()?;
         let what = What::Fork { source: Box::new(source), folders, given: (over.inputs, over.budget), read };
-        Ok(Asked { id, config, options, what })
+        Ok(Asked { id, parent: None, config, options, what })
     }
 
     fn tell_damage(&self, damage: &str) {
@@ -353,6 +353,7 @@ pub(crate) async fn begin(
         scripted,
         options: options.to_stored().map_err(unwritable)?,
         fork: Some(ForkPoint { run: of.info.id.clone(), events: shared }),
+        parent: None,
     };
     of.store.create_run(run, vec![Entry { n: shared + 1, at_ms: at, json }]).await?;
     count.see(&state, &event);

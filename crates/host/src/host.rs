@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::observer::Observer;
 use crate::options::RunOptions;
 use crate::prepare;
-use crate::ready::{Asked, What};
+use crate::ready::{Asked, Composed, What};
 use crate::recorded::{LockedRun, RecordedRun};
 use crate::trust::Gate;
 use crate::{ids, places, secrets, stores, tools};
 use selvedge_engine::Graph;
-use selvedge_store::Store;
+use selvedge_store::{Store, StoreError};
 use selvedge_tools::{Catalogue, NativeTool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Host {
     pub gate: Gate,
     natives: Vec<NativeTool>,
     state_dir: Option<PathBuf>,
+    /// The store of the state folder, where it is open: runs that begin together share its commits.
+    store: Option<Arc<Store>>,
 }
 
 impl Host {
@@ -38,6 +40,7 @@ impl Host {
             gate: Gate::default(),
             natives: Vec::new(),
             state_dir: None,
+            store: None,
         }
     }
 
@@ -52,6 +55,20 @@ impl Host {
     pub fn in_state_dir(self, dir: Option<&Path>) -> Self {
         let state_dir = dir.map(Path::to_owned);
         Self { environment: self.environment.in_state_dir(dir), state_dir, ..self }
+    }
+
+    /// The same in the state folder of this store, to whom nobody listens: runs that a run begins (E-39).
+    pub(crate) fn within(&self, store: &Arc<Store>) -> Self {
+        Self { store: Some(Arc::clone(store)), observer: Arc::new(()), ..self.clone() }
+    }
+
+    /// The same with the store of its state folder open, and that store: who begins many runs, or looks at many, opens it once.
+    ///
+    /// # Errors
+    /// It can't be opened or made.
+    pub fn in_open_store(&self) -> Result<(Self, Arc<Store>), Error> {
+        let store = self.store(&self.state_dir()?)?;
+        Ok((Self { store: Some(Arc::clone(&store)), ..self.clone() }, store))
     }
 
     /// The same with a tool of the program itself, which documents name as any other.
@@ -96,7 +113,20 @@ impl Host {
         secrets::refuse_inputs(&known, &options.inputs)?;
         let read = prepare::read(file, &options, &config, &options.inputs)?;
         let what = What::Document { read, state_dir: self.state_dir()? };
-        Ok(Asked { id, config, options, what })
+        Ok(Asked { id, parent: None, config, options, what })
+    }
+
+    /// A graph that no document was read for, as a new run of this id: its tools and models are those that it names.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the choices or the configuration.
+    pub fn composed(&self, composed: Composed, options: RunOptions, id: &str) -> Result<Asked, Error> {
+        let options = options.recordable()?;
+        let config = self.config(&options)?;
+        secrets::refuse_choices(&secrets::named_with(&config, options.base_url.as_deref()), None, &options)?;
+        let id = ids::checked_id(id)?;
+        let what = What::Graph { composed, state_dir: self.state_dir()? };
+        Ok(Asked { id, parent: None, config, options, what })
     }
 
     /// A recorded run, as its journal leaves it now. `run` is its id or enough of its beginning.
@@ -119,9 +149,21 @@ impl Host {
 
     /// Where a run is that must exist: its state folder, that folder's store, and its full id.
     pub(crate) fn find(&self, run: &str) -> Result<(PathBuf, Arc<Store>, String), Error> {
+        if let Some(store) = &self.store {
+            return Ok((self.state_dir()?, Arc::clone(store), stores::find_run(store, run)?));
+        }
         let (dir, store) = stores::open_existing(&self.environment, self.state_dir.as_deref(), run)?;
         let id = stores::find_run(&store, run)?;
         Ok((dir, Arc::new(store), id))
+    }
+
+    /// The store that new runs are in.
+    ///
+    /// # Errors
+    /// It can't be opened or made.
+    pub(crate) fn store(&self, state_dir: &Path) -> Result<Arc<Store>, StoreError> {
+        let open = || stores::open_or_make(&self.environment, state_dir).map(Arc::new);
+        self.store.as_ref().map_or_else(open, |store| Ok(Arc::clone(store)))
     }
 
     /// The tools of a recorded graph, for what goes on from it.

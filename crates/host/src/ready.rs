@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct Asked {
     /// The id that the run has, or will have.
     pub id: String,
+    /// The run that begins it, if one does (E-39).
+    pub(crate) parent: Option<Arc<str>>,
     /// What is configured for it.
     pub config: Config,
     /// What was chosen.
@@ -31,6 +33,8 @@ pub struct Asked {
 pub(crate) enum What {
     /// A document, as a new run in a state folder.
     Document { read: Read, state_dir: PathBuf },
+    /// A graph, as a new run in a state folder.
+    Graph { composed: Composed, state_dir: PathBuf },
     /// A run that is there.
     Run { run: Box<RecordedRun>, lock: DriverLock, inputs: Vec<Input> },
     /// A fork of a run.
@@ -50,7 +54,7 @@ impl Asked {
     pub fn bytes(&self) -> usize {
         match &self.what {
             What::Document { read, .. } | What::Fork { read: Some(read), .. } => read.bytes(),
-            What::Run { .. } | What::Fork { .. } => 0,
+            What::Graph { .. } | What::Run { .. } | What::Fork { .. } => 0,
         }
     }
 }
@@ -82,6 +86,18 @@ pub(crate) enum Begins {
     Fork { source: Box<Source>, changed: Changed },
 }
 
+/// A graph that was put together here, and what it begins with.
+pub struct Composed {
+    /// The graph.
+    pub graph: Arc<Graph>,
+    /// Its first data layer.
+    pub initial: Map<String, Value>,
+    /// The run's name, for people.
+    pub name: String,
+    /// What stands for its dialect.
+    pub dialect: &'static str,
+}
+
 /// What a document comes to.
 pub(crate) struct Compiled {
     pub(crate) graph: Arc<Graph>,
@@ -90,6 +106,8 @@ pub(crate) struct Compiled {
     pub(crate) dialect: &'static str,
     /// Its own caps.
     pub(crate) budget: Budget,
+    /// The run that begins it.
+    pub(crate) parent: Option<Arc<str>>,
 }
 
 /// What a fork changes.

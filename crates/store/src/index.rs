@@ -89,6 +89,8 @@ pub struct NewRun {
     pub options: String,
     /// Its source, if it is a fork.
     pub fork: Option<ForkPoint>,
+    /// The run that began it, if one did (E-39).
+    pub parent: Option<String>,
 }
 
 /// A change to a run's row, written together with the entries that cause it.
@@ -131,6 +133,8 @@ pub struct RunInfo {
     pub options: String,
     /// Its source, if it is a fork.
     pub fork: Option<ForkPoint>,
+    /// The run that began it, if one did (E-39).
+    pub parent: Option<String>,
 }
 
 /// The runs of a state folder.
@@ -149,12 +153,20 @@ pub struct RunFilter {
     pub status: Option<RunStatus>,
     /// At most so many, the latest ones.
     pub limit: Option<u32>,
+    /// Runs that other runs began, too (E-39).
+    pub children: bool,
+}
+
+impl RunFilter {
+    fn takes(&self, info: &RunInfo) -> bool {
+        self.status.is_none_or(|status| status == info.status) && (self.children || info.parent.is_none())
+    }
 }
 
 /// Not by joins: SQLite plans those anew for each key that they are asked with, which takes longer than the answer.
 const COLUMNS: &str = "r.id, r.name, r.dialect, r.status, r.started_ms, r.ended_ms, r.usage, r.graph, r.scripted, \
                        r.options, (SELECT p.id FROM runs p WHERE p.key = r.parent), r.parent_events, r.key, r.seal, \
-                       (SELECT h.since FROM heads h WHERE h.run = r.key) FROM runs r";
+                       (SELECT h.since FROM heads h WHERE h.run = r.key), r.begun_by FROM runs r";
 
 /// How many ids an ambiguous beginning shows.
 const CANDIDATES: usize = 10;
@@ -208,10 +220,11 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
         scripted: run.scripted,
         options: run.options.clone(),
         fork: run.fork.clone(),
+        parent: run.parent.clone(),
     };
     conn.prepare_cached(
         "INSERT INTO runs (key, id, name, dialect, status, started_ms, usage, graph, scripted, options, parent, \
-         parent_events, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         parent_events, seal, begun_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute((
         key,
@@ -227,6 +240,7 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
         parent,
         shared,
         seal(key, &info),
+        &info.parent,
     ))?;
     Ok(key)
 }
@@ -286,7 +300,39 @@ fn seal(key: i64, info: &RunInfo) -> Link {
         info.fork.as_ref().map(|fork| fork.run.as_bytes()),
         shared.as_ref().map(|shared| &shared[..]),
     ];
-    Link::seal(values.into_iter())
+    // Rows of older formats say nothing of it, and are sealed as they were.
+    let parent = info.parent.as_ref().map(|parent| Some(parent.as_bytes()));
+    Link::seal(values.into_iter().chain(parent))
+}
+
+/// The runs that a run began, in the order of their ids.
+pub(crate) fn children(conn: &Connection, db: &Path, parent: &str) -> Result<Vec<RunInfo>, StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let mut query =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} WHERE r.begun_by = ?1 ORDER BY r.id")).map_err(sql)?;
+    let rows = query.query_map([parent], |row| Ok(info(row, db))).map_err(sql)?;
+    rows.map(|row| row.map_err(sql)?).collect()
+}
+
+/// The runs whose ids begin so, in the order of their ids, and where they stand.
+pub(crate) fn named(
+    conn: &Connection,
+    db: &Path,
+    beginning: &str,
+) -> Result<Vec<(String, RunStatus)>, StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    // No text that begins so is behind this one.
+    let end = format!("{beginning}\u{10ffff}");
+    let mut query = conn
+        .prepare_cached("SELECT id, status FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id")
+        .map_err(sql)?;
+    let rows = query.query_map([beginning, &end], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sql)?;
+    rows.map(|row| {
+        let (id, status): (String, String) = row.map_err(sql)?;
+        let status = status.parse().map_err(|why: String| StoreError::broken(db, &id, None, &why))?;
+        Ok((id, status))
+    })
+    .collect()
 }
 
 /// One run by its exact id.
@@ -323,7 +369,7 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
                 let why = "its journal has lost its end";
                 runs.damaged.push(StoreError::broken(db, &info.id, None, why));
             }
-            Ok(info) if filter.status.is_none_or(|status| status == info.status) => runs.sound.push(info),
+            Ok(info) if filter.takes(&info) => runs.sound.push(info),
             Ok(_) => {}
             Err(error) => runs.damaged.push(error),
         }
@@ -356,19 +402,28 @@ pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, S
     if key(conn, text).map_err(|error| StoreError::from_sqlite(db, &error))?.is_some() {
         return Ok(text.to_owned());
     }
-    let runs = list(conn, db, &RunFilter::default())?;
+    let runs = list(conn, db, &RunFilter { children: true, ..RunFilter::default() })?;
     if let Some(damaged) = runs.damaged.into_iter().next() {
         return Err(damaged);
     }
-    let mut ids: Vec<String> = runs.sound.into_iter().map(|run| run.id).collect();
-    if let Some(lost) = ids.iter().find(|id| *id == text) {
-        return Err(StoreError::broken(db, lost, None, "the index of ids does not lead to it"));
-    }
-    let unknown = || StoreError::UnknownRun { run: text.to_owned() };
     if let Some(back) = back_from_latest(text) {
-        return ids.into_iter().nth(back as usize).ok_or_else(unknown);
+        let mut own = runs.sound.into_iter().filter(|run| run.parent.is_none());
+        return own
+            .nth(back as usize)
+            .map(|run| run.id)
+            .ok_or_else(|| StoreError::UnknownRun { run: text.to_owned() });
     }
-    ids.retain(|id| !text.is_empty() && id.starts_with(text));
+    if let Some(lost) = runs.sound.iter().find(|run| run.id == text) {
+        return Err(StoreError::broken(db, &lost.id, None, "the index of ids does not lead to it"));
+    }
+    let mut meant = runs.sound;
+    meant.retain(|run| !text.is_empty() && run.id.starts_with(text));
+    // The beginning of a run is that of all it began, too.
+    if meant.iter().any(|run| run.parent.is_none()) {
+        meant.retain(|run| run.parent.is_none());
+    }
+    let mut ids: Vec<String> = meant.into_iter().map(|run| run.id).collect();
+    let unknown = || StoreError::UnknownRun { run: text.to_owned() };
     ids.sort_unstable();
     ids.truncate(CANDIDATES);
     match (ids.pop(), ids.is_empty()) {
@@ -427,6 +482,7 @@ fn raw(row: &Row<'_>) -> Result<(RunInfo, i64, Option<Link>, Option<i64>), Strin
         scripted: row.get(8).map_err(read)?,
         options: row.get(9).map_err(read)?,
         fork: parent.map(|run| ForkPoint { run, events }),
+        parent: row.get(15).map_err(read)?,
     };
     Ok((info, row.get(12).map_err(read)?, row.get(13).map_err(read)?, row.get(14).map_err(read)?))
 }

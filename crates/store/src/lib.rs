@@ -36,7 +36,7 @@
 //! let store = Store::memory()?;
 //! let run = NewRun {
 //!     id: "r1".into(), name: "demo".into(), dialect: "plan".into(), status: RunStatus::Running, started_ms: 0,
-//!     graph: None, scripted: false, options: "{}".into(), fork: None,
+//!     graph: None, scripted: false, options: "{}".into(), fork: None, parent: None,
 //! };
 //! let first = Entry { n: 1, at_ms: 0, json: r#"{"kind":"started"}"#.into() };
 //! store.create_run(run, vec![first.clone()]).wait()?;

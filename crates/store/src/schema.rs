@@ -50,6 +50,10 @@
 //! **`inbox`**: commands of processes to runs that others drive (E-43), see `inbox.rs`; `id` is the sender's, `run` is
 //! `runs.key`, `at_ms` when it was given, `body` the command, `reply` what became of it, null until then. Rows go once their sender has read
 //! that, so there are few; the journal is the record.
+//!
+//! # Format 5
+//!
+//! **`runs.begun_by`**: the id of the run that began this one (E-39), null where a person did. The index on it has only the runs that have one.
 
 use std::path::Path;
 
@@ -122,6 +126,10 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         reply TEXT
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE runs ADD COLUMN begun_by TEXT;
+    CREATE INDEX runs_by_parent ON runs (begun_by) WHERE begun_by IS NOT NULL;
+",
 ];
 
 /// What makes a database of an older format look like one of the newest to those who only read it: views of their own
@@ -130,12 +138,15 @@ pub(crate) fn views(found: u32) -> Option<String> {
     let library = match found {
         1 => "SELECT NULL AS n, NULL AS at_ms, NULL AS body, NULL AS hash WHERE 0",
         2 => "SELECT n, at_ms, body, NULL AS hash FROM main.library",
+        3 | 4 => {
+            return Some("CREATE TEMP VIEW runs AS SELECT *, NULL AS begun_by FROM main.runs;".to_owned());
+        }
         _ => return None,
     };
     Some(format!(
         "CREATE TEMP VIEW library AS {library};
          CREATE TEMP VIEW journal AS SELECT key, at_ms, body, NULL AS hash FROM main.journal;
-         CREATE TEMP VIEW runs AS SELECT *, NULL AS seal FROM main.runs;
+         CREATE TEMP VIEW runs AS SELECT *, NULL AS seal, NULL AS begun_by FROM main.runs;
          CREATE TEMP VIEW heads AS
             SELECT key AS run, coalesce((SELECT max(j.key) & 4294967295 FROM main.journal j
                 WHERE j.key BETWEEN (r.key << 32) AND (r.key << 32 | 4294967295)), parent_events) AS n,

@@ -10,8 +10,8 @@ use crate::inbox::InboxWatches;
 use crate::lock::Locks;
 use crate::writer::{Adopted, Request, Writer};
 use crate::{
-    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, Runs,
-    Settled, StoreError, blobs, chain, index, open, schema,
+    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate,
+    Runs, Settled, StoreError, blobs, chain, index, open, schema,
 };
 
 /// Connections for reading that are kept open between requests.
@@ -221,6 +221,16 @@ impl Store {
         self.inner.read(|conn| index::list(conn, &self.inner.db, filter))
     }
 
+    /// The runs whose ids begin so, and where they stand: a look at the index of ids, and not at what rows say besides.
+    pub fn runs_named(&self, beginning: &str) -> Result<Vec<(String, RunStatus)>, StoreError> {
+        self.inner.read(|conn| index::named(conn, &self.inner.db, beginning))
+    }
+
+    /// The runs that a run began (E-39), in the order of their ids.
+    pub fn children(&self, parent: &str) -> Result<Vec<RunInfo>, StoreError> {
+        self.inner.read(|conn| index::children(conn, &self.inner.db, parent))
+    }
+
     /// Takes the right to drive a run, which need not exist yet. Fails with [`StoreError::Driven`] if somebody has
     /// it (C-12).
     pub fn drive(&self, run: &str) -> Result<DriverLock, StoreError> {
@@ -260,7 +270,7 @@ impl Store {
             }
             blobs::each(conn, &self.inner.db, |_, _| Ok(()))
         })?;
-        let runs = self.runs(&RunFilter::default())?;
+        let runs = self.runs(&RunFilter { children: true, ..RunFilter::default() })?;
         if let Some(damaged) = runs.damaged.into_iter().next() {
             return Err(damaged);
         }

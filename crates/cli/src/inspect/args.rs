@@ -12,6 +12,7 @@ Examples:
   selvedge runs --waiting
   selvedge runs --status failed --json
   selvedge runs --limit 20 --name forecast
+  selvedge runs --children
 
 Newest first. `running (not driven)` is a run whose process has gone: `selvedge resume RUN` goes on with it. \
 Times are UTC.";
@@ -29,6 +30,9 @@ pub(crate) struct RunsArgs {
     /// Only runs with TEXT in their names, in capitals or not
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
+    /// Runs that other runs began, too, such as the tasks of an evolution
+    #[arg(long)]
+    pub(crate) children: bool,
     /// The latest N of them
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) limit: Option<u32>,

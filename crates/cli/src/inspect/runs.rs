@@ -92,7 +92,7 @@ fn rows(
     let named =
         |info: &RunInfo| part.as_ref().is_none_or(|part| info.name.to_lowercase().contains(part.as_str()));
     let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    let runs = store.runs(&RunFilter { status, limit: None })?;
+    let runs = store.runs(&RunFilter { status, limit: None, children: args.children })?;
     damaged.extend(runs.damaged.into_iter().map(Error::from));
     for mut info in runs.sound.into_iter().filter(named) {
         if rows.len() == most {

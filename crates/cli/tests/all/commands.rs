@@ -10,6 +10,7 @@ mod doubt;
 mod driven;
 mod endings;
 mod endpoint;
+mod evolution;
 mod follow;
 mod fork;
 mod isolation;

@@ -9,7 +9,7 @@ mod swept;
 use selvedge_dialects::agent::operations as known;
 use selvedge_engine::{EffectId, Failure, ToolDef, ToolRequest};
 use selvedge_host::library::operations::Bench;
-use selvedge_host::{Config, Environment, compose};
+use selvedge_host::{Config, Environment, Host, RunOptions, compose};
 use selvedge_runtime::{CallContext, Operations, Tools};
 use selvedge_sandbox::env::ProcessEnv;
 use selvedge_sandbox::isolation::Isolation;
@@ -90,8 +90,10 @@ impl Process {
         let mut config = folder.config(&store);
         edit(&mut config);
         let catalogue = Catalogue::load(config).await.unwrap();
-        let config = Config::new(&Environment::new([], folder.at("work")));
-        let bench = Bench { store: Arc::clone(&store), catalogue: catalogue.clone(), config };
+        let environment = Environment::new([], folder.at("work"));
+        let (config, children) = (Config::new(&environment), Arc::new(Host::new(environment)));
+        let (store_of_bench, options) = (Arc::clone(&store), RunOptions::default());
+        let bench = Bench { store: store_of_bench, catalogue: catalogue.clone(), config, children, options };
         let operations = Arc::new(compose::operations(bench));
         Self { run: run.to_owned(), store, catalogue, operations }
     }

@@ -71,6 +71,9 @@ pub struct Start {
     /// `large-message` (E-28).
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub edition: u32,
+    /// The run that began it, if one did (E-39).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<str>>,
 }
 
 impl Default for Start {
@@ -83,6 +86,7 @@ impl Default for Start {
             limits: Limits::default(),
             models: BTreeMap::new(),
             edition: EDITION,
+            parent: None,
         }
     }
 }

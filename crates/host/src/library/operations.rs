@@ -18,8 +18,10 @@ mod requests;
 mod settle;
 mod texts;
 
+use crate::child::Children;
 use crate::config::Config;
 use crate::error::Error;
+use crate::options::RunOptions;
 use place::Task;
 use selvedge_dialects::agent::operations as known;
 use selvedge_dialects::evolve::optimise::operations as optimising;
@@ -42,11 +44,14 @@ pub struct Bench {
     pub catalogue: Catalogue,
     /// What is configured for it.
     pub config: Config,
+    /// Who begins runs for it (E-39).
+    pub children: Arc<dyn Children>,
+    /// What was chosen for it.
+    pub options: RunOptions,
 }
 
 /// Adds the operations on the library to those of a run.
-pub fn on_library(operations: OwnOperations, bench: Bench) -> OwnOperations {
-    let bench = Arc::new(bench);
+pub fn on_library(operations: OwnOperations, bench: Arc<Bench>) -> OwnOperations {
     let pure = operations
         .with_computed(&known::requests().name, Arc::new(requests))
         .with_computed(&optimising::weigh().name, Arc::new(optimise::weigh));
@@ -91,7 +96,7 @@ impl Adding {
 }
 
 /// Something that an operation could not do, as the failure of its call.
-fn failed(error: &Error) -> Failure {
+pub(crate) fn failed(error: &Error) -> Failure {
     let said = error.diagnostics.first().map(|first| match first.help.as_str() {
         "" => first.message.clone(),
         help => format!("{} ({help})", first.message),

@@ -25,6 +25,9 @@ pub fn row(info: &RunInfo, driven: bool, fault: Option<&Fault>) -> Map<String, V
     if info.status == RunStatus::Running {
         put("driven", driven.into());
     }
+    if let Some(parent) = &info.parent {
+        put("parent", parent.as_str().into());
+    }
     if is_imported(info) {
         put("imported", true.into());
     }

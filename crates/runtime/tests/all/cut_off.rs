@@ -109,6 +109,7 @@ async fn a_call_that_is_cut_off_is_dropped_at_once_while_answers_come_in() {
         scripted: false,
         options: "{}".into(),
         fork: None,
+        parent: None,
     };
     store.create_run(row, Vec::new()).await.unwrap();
     let turns = Arc::new(Turns::default());

@@ -121,6 +121,7 @@ async fn stored(dir: &std::path::Path, run: &str, graph: &Graph) -> (Arc<Store>,
         scripted: false,
         options: "{}".into(),
         fork: None,
+        parent: None,
     };
     store.create_run(row, Vec::new()).await.unwrap();
     let journal = Journal::stored(Arc::clone(&store), run, 0);

@@ -32,6 +32,7 @@ fn row(id: &str, graph: selvedge_store::BlobHash, fork: Option<ForkPoint>) -> Ne
         scripted: false,
         options: "{}".into(),
         fork,
+        parent: None,
     }
 }
 

@@ -117,6 +117,7 @@ async fn stored(store: &Arc<Store>, model: &Gate) -> (RunHandle, JoinHandle<Driv
         scripted: false,
         options: "{}".into(),
         fork: None,
+        parent: None,
     };
     store.create_run(row, Vec::new()).await.unwrap();
     let lock = store.drive("r").unwrap();

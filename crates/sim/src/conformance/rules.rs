@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub const FOLDERS: [&str; 4] = ["engine", "plan", "data", "workflow"];
 
 /// The folders of those that run the built program.
-pub const CLI_FOLDERS: [&str; 2] = ["cli", "agent"];
+pub const CLI_FOLDERS: [&str; 3] = ["cli", "agent", "evolve"];
 
 /// What the suite knows of rules.
 #[derive(Debug, Default)]

@@ -160,11 +160,12 @@ fn crates_use_only_what_they_may() {
             "host",
             &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world"][..],
         ),
+        ("evolve", &["engine", "dialects", "store", "runtime", "host"][..]),
         (
             "cli",
             &[
                 "engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world",
-                "host",
+                "host", "evolve",
             ][..],
         ),
     ]);

@@ -286,6 +286,8 @@ fn journal(
         scripted: run.scripted,
         options,
         fork: run.fork.as_ref().map(|fork| ForkPoint { run: fork.run.clone(), events: fork.events }),
+        // Who began it is not in the archive: here it is a run like others.
+        parent: None,
     };
     into.create_run(row, Vec::new()).wait()?;
     let mut lines = BufReader::new(file);

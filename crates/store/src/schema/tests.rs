@@ -124,6 +124,7 @@ fn new_run(id: &str) -> NewRun {
         scripted: false,
         options: "{}".to_owned(),
         fork: None,
+        parent: None,
     }
 }
 

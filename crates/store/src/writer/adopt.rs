@@ -57,6 +57,7 @@ fn begin(conn: &Connection, db: &Path, ends: &mut Ends, from: &Store, run: &str)
         scripted: info.scripted,
         options: info.options,
         fork: info.fork,
+        parent: info.parent,
     };
     apply(conn, db, ends, &Request::create(new, Vec::new()))?;
     take_over(conn, db, ends, from, run, own)

@@ -93,7 +93,13 @@ fn runs_are_listed_latest_first_and_filtered() {
         store.create_run(run, Vec::new()).wait().unwrap();
     }
     let ids = |status, limit| -> Vec<String> {
-        store.runs(&RunFilter { status, limit }).unwrap().sound.into_iter().map(|run| run.id).collect()
+        store
+            .runs(&RunFilter { status, limit, children: false })
+            .unwrap()
+            .sound
+            .into_iter()
+            .map(|run| run.id)
+            .collect()
     };
     assert_eq!(ids(None, None), ["2", "1", "0"]);
     assert_eq!(ids(Some(RunStatus::Waiting), None), ["2", "0"]);

@@ -14,6 +14,7 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         scripted: false,
         options: "{}".to_owned(),
         fork: None,
+        parent: None,
     }
 }
 

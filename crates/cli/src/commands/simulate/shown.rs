@@ -128,6 +128,7 @@ fn run_info(seed: u64, state: &State, records: &[Record], args: &SimulateArgs) -
         scripted: true,
         options: String::new(),
         fork: None,
+        parent: None,
     }
 }
 

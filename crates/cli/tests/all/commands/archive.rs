@@ -48,6 +48,7 @@ fn forged(place: &Place, file: &str, from: &Store, rows: &[(ArchivedRun, Vec<Ent
             scripted: true,
             options: "{}".into(),
             fork: row.fork.clone().map(|fork| ForkPoint { run: fork.run, events: fork.events }),
+            parent: None,
         };
         store.create_run(run, entries.clone()).wait().unwrap();
     }

@@ -28,6 +28,7 @@ fn copy(place: &Place, from: &str, to: &str, change: impl FnOnce(&mut Vec<Entry>
         scripted: info.scripted,
         options: info.options,
         fork: None,
+        parent: None,
     };
     store.create_run(run, entries).wait().unwrap();
 }

@@ -216,6 +216,7 @@ pub(super) async fn begin_with(
         scripted: false,
         options: "{}".into(),
         fork,
+        parent: None,
     };
     store.create_run_with_graph(run, stored, entries).await.unwrap();
     state

@@ -156,6 +156,7 @@ pub(super) async fn begin(store: &Arc<Store>, run: &str, how: Optimise, runs: &[
         scripted: false,
         options: "{}".into(),
         fork: None,
+        parent: None,
     };
     store.create_run_with_graph(new, stored, vec![Entry { n: 1, at_ms: at, json }]).await.unwrap();
     state

@@ -1,0 +1,98 @@
+//! `selvedge evolve`: the tasks of a data set in batches (C-17, V-15).
+
+pub(crate) mod args;
+mod told;
+
+use crate::args::Common;
+use crate::block_on::block_on;
+use crate::failure::Exit;
+use crate::signals::Signals;
+use crate::ui::Ui;
+use args::EvolveArgs;
+use selvedge_dialects::evolve::{Clustering, Merging, Optimise, Score};
+use selvedge_evolve::{DataSet, Evolution, Heard, Part};
+use selvedge_host::Error;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use told::Told;
+
+/// Evolves a library over a data set.
+pub(crate) fn evolve(args: &EvolveArgs, common: &Common, mut ui: Ui) -> Result<Exit, Error> {
+    refuse(args)?;
+    let evolution = evolution(args, &ui)?;
+    let host = ui.host(common)?;
+    // Tasks compute at the same time: they get more than one thread.
+    block_on(usize::MAX, async {
+        let signals = Signals::listen(&ui);
+        let prepared = tokio::select! {
+            biased;
+            () = signals.came() => return Err(Error::interrupted()),
+            prepared = evolution.prepare(&host) => prepared?,
+        };
+        ui.secrets = prepared.ready.secrets().to_vec();
+        if let Some(script) = prepared.ready.script() {
+            ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
+        }
+        let heard: Arc<dyn Heard> = Arc::new(Told::new(&ui));
+        let summary = prepared.go(&heard, &signals.stop).await?;
+        Ok(told::conclude(&summary, &ui))
+    })?
+}
+
+/// Options of single runs are none of an evolution.
+fn refuse(args: &EvolveArgs) -> Result<(), Error> {
+    let exec = &args.exec;
+    let given = [
+        ("--plan", exec.plan.is_some(), "tasks are agents"),
+        ("--dialect", exec.dialect.is_some(), "tasks are agents"),
+        ("--input", !exec.input.is_empty(), "write what differs into the questions"),
+        ("--run-id", exec.run_id.is_some(), "ids follow from the data set"),
+        ("--timeout", exec.timeout.is_some(), "a task's time is --task-timeout"),
+        ("--sequential", exec.sequential, "one task after the other is --concurrency 1"),
+    ];
+    match given.into_iter().find(|(_, given, _)| *given) {
+        Some((option, _, why)) => {
+            let message = format!("`{option}` is an option of single runs");
+            Err(Error::usage("V-15", "option-of-run", &message).help(&format!("leave it out: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn evolution(args: &EvolveArgs, ui: &Ui) -> Result<Evolution, Error> {
+    let options = crate::options::for_run(&ui.environment, &args.exec)?;
+    let score = Score::NAMES.iter().find(|(name, _)| *name == args.score).map(|(_, score)| *score);
+    let cluster =
+        Clustering::NAMES.iter().find(|(name, _)| *name == args.cluster).map(|(_, cluster)| *cluster);
+    let merge = Merging::NAMES.iter().find(|(name, _)| *name == args.merge_policy).map(|(_, merge)| *merge);
+    Ok(Evolution {
+        data_set: DataSet::open(&ui.environment.absolute(&args.file), &args.file)?,
+        part: Part { start: args.start, limit: args.limit, skip_bad: args.skip_bad },
+        out: args.out.clone(),
+        batch_size: args.batch_size as usize,
+        concurrency: args.concurrency.unwrap_or(args.batch_size) as usize,
+        task_timeout_s: args.task_timeout.into(),
+        score: score.unwrap_or_default(),
+        optimise: Optimise { cluster: cluster.unwrap_or_default(), merge: merge.unwrap_or_default() },
+        agent: agent(args),
+        options,
+    })
+}
+
+/// What the agents of tasks have besides their queries.
+fn agent(args: &EvolveArgs) -> Map<String, Value> {
+    let mut agent = Map::new();
+    let counts = [
+        ("max_task_executions", args.max_task_executions),
+        ("max_steps", args.max_steps),
+        ("tool_enhance_interval", args.tool_enhance_interval),
+    ];
+    for (name, count) in counts {
+        agent.extend(count.map(|count| (name.to_owned(), json!(count))));
+    }
+    agent.extend(args.coder.as_ref().map(|coder| ("coder".to_owned(), json!(coder))));
+    if !args.tool.is_empty() {
+        agent.insert("tools".to_owned(), json!(args.tool));
+    }
+    agent
+}

@@ -1,0 +1,524 @@
+//! Batch after batch: from wherever the last process has left it to the end of the data set, or of patience (V-01, V-03).
+
+use crate::checked::Checked;
+use crate::dataset::{DataSet, Key, Part, Task};
+use crate::projections::Projections;
+use selvedge_dialects::Diagnostic;
+use selvedge_dialects::evolve::{BATCH, Optimise, Score, TASK, batch};
+use selvedge_engine::library::Place;
+use selvedge_engine::{Budget, Event, Graph, Outcome, Record, RunStatus, State};
+use selvedge_host::evolve::measures::Measures;
+use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions, library};
+use selvedge_runtime::{Controls, Halt, Reading, Stop, Watcher};
+use selvedge_store::{BlobHash, DriverLock, RunStatus as Stored, Store};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is to be done with a data set.
+#[derive(Clone, Debug)]
+pub struct Evolution {
+    /// The tasks.
+    pub data_set: DataSet,
+    /// Which of them.
+    pub part: Part,
+    /// Where predictions and measures go; else below the state folder.
+    pub out: Option<PathBuf>,
+    /// Tasks of a batch.
+    pub batch_size: usize,
+    /// Tasks at a time.
+    pub concurrency: usize,
+    /// Seconds that a task may take.
+    pub task_timeout_s: u64,
+    /// How predictions are held against answers.
+    pub score: Score,
+    /// How the library is optimised after each batch.
+    pub optimise: Optimise,
+    /// Fields of the agent's document that tasks are run with, besides the query.
+    pub agent: Map<String, Value>,
+    /// What else runs are begun with.
+    pub options: RunOptions,
+}
+
+/// Who hears what goes on.
+pub trait Heard: Send + Sync {
+    /// The data set was checked, and it goes on from here.
+    fn begins(&self, standing: &Standing, left_out: &[Diagnostic]) {
+        let _ = (standing, left_out);
+    }
+    /// A batch begins, or is gone on with.
+    fn batch(&self, run: &str, number: u64) {
+        let _ = (run, number);
+    }
+    /// A task has come to its end: its line, and how it stands now.
+    fn task(&self, said: &Value, standing: &Standing) {
+        let _ = (said, standing);
+    }
+}
+
+impl Heard for () {}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Tasks of the part that is meant.
+    pub tasks: u64,
+    /// Those that have a prediction line.
+    pub done: u64,
+    /// Those of them that came to no answer.
+    pub failed: u64,
+    /// Those that run now.
+    pub running: u64,
+    /// Tokens of the tasks that ended in this process.
+    pub tokens: u64,
+    /// What they cost.
+    pub cost: f64,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Tasks of the part that is meant.
+    pub tasks: u64,
+    /// Those that have a prediction line.
+    pub done: u64,
+    /// Those of them that came to no answer.
+    pub failed: u64,
+    /// What the batches came to, once there is one.
+    pub measures: Option<Measures>,
+    /// Batches so far.
+    pub batches: u64,
+    /// Public tools of the library.
+    pub tools: u64,
+    /// Where it all is.
+    pub out: PathBuf,
+    /// Why it has stopped before the end, if it has.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why an evolution has stopped before the end of its data set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Somebody wanted it.
+    Interrupted,
+    /// Its budget is used up.
+    Budget,
+    /// The run of a batch was cancelled, or has failed.
+    Batch {
+        /// The run.
+        run: String,
+        /// How it ended.
+        status: RunStatus,
+        /// Why, if that is known.
+        why: Option<String>,
+    },
+}
+
+/// An evolution whose models and tools are there, and which nobody else goes on with.
+pub struct Prepared {
+    host: Host,
+    store: Arc<Store>,
+    evolution: Evolution,
+    id: String,
+    out: PathBuf,
+    graph: Arc<Graph>,
+    _lock: DriverLock,
+    /// What a task is run with.
+    pub ready: Ready,
+}
+
+impl Evolution {
+    /// Finds what its tasks need; nothing of them is run yet.
+    ///
+    /// # Errors
+    /// Whatever an agent could not begin with; another process goes on with this evolution.
+    pub async fn prepare(self, host: &Host) -> Result<Prepared, Error> {
+        let (host, store) = host.in_open_store()?;
+        let id = self.id(&host)?;
+        let lock = store.drive(&id).map_err(|error| {
+            Error::from(error).help("wait for the end of the process that evolves this data set, or stop it there: it can be gone on with then")
+        })?;
+        let mut document = self.agent.clone();
+        document.insert("query".to_owned(), json!("A task of the data set."));
+        let given = Some(Value::Object(document).to_string());
+        let file = self.data_set.folder().join("agent.json");
+        let options = RunOptions { given, ..self.options.clone() };
+        let ready = host.prepare(host.read(&file, options, None)?).await?;
+        let settings = &ready.config.agent.settings;
+        let graph = batch(self.score, settings, self.optimise);
+        let graph = graph.ok_or_else(|| Error::internal("the graph of a batch can't be made"))?;
+        let out = match &self.out {
+            Some(out) => host.environment.absolute(out),
+            None => host.state_dir()?.join("evolutions").join(&id),
+        };
+        Ok(Prepared { host, store, evolution: self, id, out, graph: Arc::new(graph), _lock: lock, ready })
+    }
+
+    /// The id of it: of the data set, and of where it goes if that is said. The same again goes on.
+    fn id(&self, host: &Host) -> Result<String, Error> {
+        let out = self.out.as_ref().map(|out| host.environment.absolute(out));
+        let out = out.map(|out| out.display().to_string()).unwrap_or_default();
+        let hash = BlobHash::of(format!("{}\0{out}", self.data_set.path().display()).as_bytes()).to_string();
+        Ok(format!("evolve{}", hash.get(..8).unwrap_or(&hash)))
+    }
+}
+
+impl Prepared {
+    /// Goes on to the end of the data set, or until it is stopped.
+    ///
+    /// # Errors
+    /// The data set is wrong, the folder of another one, or something can't be read or written. What is recorded stays, and the same again
+    /// goes on.
+    pub async fn go(self, heard: &Arc<dyn Heard>, stop: &Stop) -> Result<Summary, Error> {
+        let evolution = &self.evolution;
+        let checked = evolution.data_set.check(evolution.part, Some(&self.out))?;
+        let projections = Projections::open(&self.out, &self.id, evolution.data_set.path())?;
+        checked.keep(evolution.data_set.path(), projections.dir())?;
+        let mut going = Going {
+            shared: Arc::new(Shared {
+                projections: Mutex::new(projections),
+                standing: Mutex::new(Standing { tasks: checked.tasks, ..Standing::default() }),
+                heard: Arc::clone(heard),
+                failed: Mutex::default(),
+                stop: stop.clone(),
+                concurrency: evolution.concurrency as u64,
+                left: AtomicU64::new(0),
+            }),
+            checked,
+            last: None,
+            begun: HashSet::new(),
+            batches: BTreeMap::new(),
+            prepared: &self,
+            stop,
+        };
+        going.look()?;
+        going.stand();
+        heard.begins(&going.shared.standing(), &going.checked.left_out);
+        let stopped = going.all().await?;
+        going.report()?;
+        going.summary(stopped)
+    }
+}
+
+struct Going<'p> {
+    prepared: &'p Prepared,
+    shared: Arc<Shared>,
+    checked: Checked,
+    /// What the last batch that is done came to.
+    last: Option<Measures>,
+    /// Keys of tasks that are in a batch.
+    begun: HashSet<Key>,
+    batches: BTreeMap<u64, Stored>,
+    stop: &'p Stop,
+}
+
+impl Going<'_> {
+    /// Looks at the runs that are there, and writes the predictions that are in their journals and in no file yet.
+    fn look(&mut self) -> Result<(), Error> {
+        let (store, id) = (&self.prepared.store, &self.prepared.id);
+        for (run, status) in store.runs_named(&format!("{id}-"))? {
+            let rest = run.get(id.len() + 1..).unwrap_or_default();
+            match rest.split_once('-') {
+                None => drop(rest.parse().map(|number: u64| self.batches.insert(number, status))),
+                Some((number, key)) => {
+                    let of = number.parse().ok().and_then(|number: u64| self.batches.get(&number));
+                    // What a person has cancelled is begun anew, in another batch.
+                    if of.is_some_and(|status| *status != Stored::Cancelled) {
+                        self.begun.extend(Key::of_run(key));
+                    }
+                }
+            }
+        }
+        // Lines are written in the order of batches: where none is missing, only the last batch may have more.
+        let lines = self.shared.projections().len();
+        let whole = lines >= self.begun.len() && lines > 0;
+        let from = if whole { self.batches.keys().next_back().copied().unwrap_or_default() } else { 0 };
+        let numbers: Vec<u64> = self.batches.range(from..).map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.written(number)?;
+        }
+        let done = self.batches.iter().filter(|(_, status)| **status == Stored::Completed);
+        let done: Vec<u64> = done.map(|(number, _)| *number).collect();
+        let known = usize::try_from(self.shared.projections().batches()).unwrap_or(usize::MAX);
+        for number in done.iter().skip(known.min(done.len().saturating_sub(1))) {
+            self.measured(*number, known)?;
+        }
+        Ok(())
+    }
+
+    /// What a batch came to that is done, which its run says; written unless so many batches have their line already.
+    fn measured(&mut self, number: u64, known: usize) -> Result<(), Error> {
+        let output = self.prepared.host.load(&self.run(number))?.state.view().output().clone();
+        let measures: Measures = serde_json::from_value(output)
+            .map_err(|error| Error::internal(&format!("batch {number} has no measures: {error}")))?;
+        if measures.batch as usize > known {
+            self.shared.projections().measured(&measures)?;
+        }
+        self.last = Some(measures);
+        Ok(())
+    }
+
+    /// Writes the lines of a batch that its journal has.
+    fn written(&self, number: u64) -> Result<(), Error> {
+        let mut failed = Ok(());
+        let mut reading = Reading::open(&self.prepared.store, &self.run(number))?;
+        let mut projections = self.shared.projections();
+        reading.records(1, u64::MAX, |record| {
+            if let (Some(said), Ok(())) = (said(record), &failed) {
+                failed = projections.predicted(&said).map(drop);
+            }
+        })?;
+        failed
+    }
+
+    /// Counts what is done of the part that is meant.
+    fn stand(&self) {
+        let (projections, mut standing) = (self.shared.projections(), self.shared.standing_mut());
+        for line in self.checked.keys().filter_map(|key| projections.line(key)) {
+            standing.done += 1;
+            standing.failed += u64::from(!line.completed);
+        }
+    }
+
+    fn run(&self, number: u64) -> String {
+        format!("{}-{number}", self.prepared.id)
+    }
+
+    /// Batch after batch; why it was stopped, if it was.
+    async fn all(&mut self) -> Result<Option<Stopped>, Error> {
+        let open = self
+            .batches
+            .iter()
+            .filter(|(_, status)| !matches!(status, Stored::Completed | Stored::Cancelled));
+        let open: Vec<u64> = open.map(|(number, _)| *number).collect();
+        for number in open {
+            if let Some(stopped) = self.gone_on(number).await? {
+                return Ok(Some(stopped));
+            }
+        }
+        let Prepared { evolution, .. } = self.prepared;
+        let checked = std::mem::take(&mut self.checked);
+        let mut tasks = evolution.data_set.tasks(&checked)?;
+        loop {
+            let mut next: Vec<Task> = Vec::new();
+            while next.len() < evolution.batch_size {
+                let projections = self.shared.projections();
+                let wanted = |key| !self.begun.contains(&key) && projections.line(key).is_none();
+                let Some(task) = tasks.next_task(wanted)? else { break };
+                next.push(task);
+            }
+            self.begun.extend(next.iter().map(|task| task.key));
+            if next.is_empty() {
+                return Ok(None);
+            }
+            let Some(budget) = self.budget() else { return Ok(Some(Stopped::Budget)) };
+            if self.stop.level() > 0 {
+                return Ok(Some(Stopped::Interrupted));
+            }
+            if let Some(stopped) = self.begin(&next, budget).await? {
+                return Ok(Some(stopped));
+            }
+        }
+    }
+
+    /// Goes on with a batch that an earlier process has left.
+    async fn gone_on(&mut self, number: u64) -> Result<Option<Stopped>, Error> {
+        let host = &self.prepared.host;
+        let run = host.lock(&self.run(number))?;
+        let tasks = run.run.state.initial().get("tasks").and_then(Value::as_array).into_iter().flatten();
+        let keys: Vec<Key> = tasks.filter_map(|task| Key::of_run(task.get("key")?.as_str()?)).collect();
+        let left = keys.iter().filter(|key| self.shared.projections().line(**key).is_none()).count();
+        self.begun.extend(keys);
+        let Some(budget) = self.budget() else { return Ok(Some(Stopped::Budget)) };
+        // What was chosen now goes over what it was begun with.
+        let over = RunOptions { given: None, budget, ..self.prepared.evolution.options.clone() };
+        let asked = host.take_up(run, &over)?;
+        let begun = host.begin(host.prepare(asked).await?).await?;
+        self.driven(begun, number, left).await
+    }
+
+    async fn begin(&mut self, tasks: &[Task], budget: Budget) -> Result<Option<Stopped>, Error> {
+        let Prepared { host, evolution, graph, .. } = self.prepared;
+        let number = self.batches.keys().next_back().map_or(1, |last| last + 1);
+        let runs: Vec<String> =
+            tasks.iter().map(|task| format!("{}-{}", self.run(number), task.key)).collect();
+        let settings = json!({
+            "agent": evolution.agent,
+            "folder": evolution.data_set.folder(),
+            "timeout_s": evolution.task_timeout_s,
+            "concurrency": evolution.concurrency,
+            "score": evolution.score.name(),
+        });
+        let initial = [
+            ("tasks", json!(tasks)),
+            ("settings", settings),
+            ("runs", json!(runs)),
+            ("before", json!(self.last)),
+        ];
+        let initial = initial.map(|(name, value)| (name.to_owned(), value));
+        let set = evolution.data_set.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let composed = Composed {
+            graph: Arc::clone(graph),
+            initial: initial.into_iter().collect(),
+            name: format!("{} batch {number}", set.unwrap_or_default()),
+            dialect: BATCH,
+        };
+        let options = RunOptions {
+            document: evolution.data_set.path().to_owned(),
+            budget,
+            ..evolution.options.clone()
+        };
+        let asked = host.composed(composed, options, &self.run(number))?;
+        let begun = host.begin(host.prepare(asked).await?).await?;
+        self.batches.insert(number, Stored::Running);
+        self.driven(begun, number, tasks.len()).await
+    }
+
+    /// What the whole evolution may still use; `None` if that is nothing.
+    fn budget(&self) -> Option<Budget> {
+        let caps = self.prepared.evolution.options.budget;
+        let roles = self.last.iter().flat_map(|last| last.total.roles.values());
+        let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
+        for used in roles {
+            calls += used.calls;
+            tokens += used.tokens.input + used.tokens.output;
+            cost += used.tokens.cost;
+        }
+        let left = Budget {
+            calls: caps.calls.map(|cap| cap.saturating_sub(calls)),
+            tokens: caps.tokens.map(|cap| cap.saturating_sub(tokens)),
+            cost: caps.cost.map(|cap| (cap - cost).max(0.0)),
+        };
+        let none =
+            left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
+        (!none).then_some(left)
+    }
+
+    /// Drives a batch to its end; why it was stopped before, if it was.
+    async fn driven(&mut self, mut run: Begun, number: u64, tasks: usize) -> Result<Option<Stopped>, Error> {
+        self.shared.heard.batch(&run.id, number);
+        self.shared.begins(tasks as u64);
+        run.driver.watcher = Some(Arc::clone(&self.shared) as Arc<dyn Watcher>);
+        let halt = run.drive(&mut Controls::from(self.stop.clone())).await;
+        let (status, fault) = (run.state.status(), run.state.ended().and_then(|(_, fault)| fault).cloned());
+        let id = run.id.clone();
+        run.close().await;
+        self.shared.begins(0);
+        if let Some(error) = self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        match (halt?, status) {
+            (Halt::Ended, RunStatus::Completed) => {
+                self.batches.insert(number, Stored::Completed);
+                let known = usize::try_from(self.shared.projections().batches()).unwrap_or(usize::MAX);
+                self.measured(number, known)?;
+                Ok(None)
+            }
+            (Halt::Interrupted, _) => Ok(Some(Stopped::Interrupted)),
+            (_, status) => {
+                Ok(Some(Stopped::Batch { run: id, status, why: fault.map(|fault| fault.message) }))
+            }
+        }
+    }
+
+    /// Writes what the batches came to as a page.
+    fn report(&self) -> Result<(), Error> {
+        let Prepared { evolution, .. } = self.prepared;
+        let name = evolution.data_set.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        self.shared.projections().report(&name.unwrap_or_default())
+    }
+
+    fn summary(&self, stopped: Option<Stopped>) -> Result<Summary, Error> {
+        let Prepared { store, out, .. } = self.prepared;
+        let Standing { tasks, done, failed, .. } = self.shared.standing();
+        let tools = library::read(store)?.names(&Place::Library).count() as u64;
+        let batches = self.batches.len() as u64;
+        Ok(Summary {
+            tasks,
+            done,
+            failed,
+            measures: self.last.clone(),
+            batches,
+            tools,
+            out: out.clone(),
+            stopped,
+        })
+    }
+}
+
+/// What the driver of a batch tells of, and what becomes of that.
+struct Shared {
+    projections: Mutex<Projections>,
+    standing: Mutex<Standing>,
+    heard: Arc<dyn Heard>,
+    /// What could not be written.
+    failed: Mutex<Option<Error>>,
+    stop: Stop,
+    concurrency: u64,
+    /// Tasks of the batch that have no line yet.
+    left: AtomicU64,
+}
+
+impl Shared {
+    /// So many tasks of a batch have no line yet.
+    fn begins(&self, tasks: u64) {
+        self.left.store(tasks, Ordering::Relaxed);
+        self.standing_mut().running = tasks.min(self.concurrency);
+    }
+
+    fn projections(&self) -> MutexGuard<'_, Projections> {
+        self.projections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn standing_mut(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn standing(&self) -> Standing {
+        self.standing_mut().clone()
+    }
+
+    fn task(&self, said: &Value) {
+        match self.projections().predicted(said) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                return self.stop.interrupt();
+            }
+        }
+        let usage = |name: &str| said.get("usage").and_then(|usage| usage.get(name));
+        let count = |name: &str| usage(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut standing = self.standing_mut();
+        standing.done += 1;
+        standing.failed += u64::from(said.get("status").and_then(Value::as_str) != Some("completed"));
+        standing.tokens += count("input_tokens") + count("output_tokens");
+        standing.cost += usage("cost").and_then(Value::as_f64).unwrap_or_default();
+        let left = self.left.load(Ordering::Relaxed).saturating_sub(1);
+        self.left.store(left, Ordering::Relaxed);
+        standing.running = left.min(self.concurrency);
+        let now = standing.clone();
+        drop(standing);
+        self.heard.task(said, &now);
+    }
+}
+
+impl Watcher for Shared {
+    fn events(&self, _: &State, records: &[Record]) {
+        records.iter().filter_map(said).for_each(|said| self.task(&said));
+    }
+}
+
+/// What a task came to, if this event of a batch says it.
+fn said(record: &Record) -> Option<Value> {
+    let Event::Completed { effect, outcome, .. } = &record.event else { return None };
+    let output = match outcome {
+        Outcome::Output(output) => output,
+        Outcome::Operated(operated) => &operated.output,
+        Outcome::Reply(_) | Outcome::Failed(_) => return None,
+    };
+    let of_task = effect.place().is_some_and(|place| *place.place.node == *TASK);
+    (of_task && output.get("task_id").is_some()).then(|| Value::clone(output))
+}

@@ -1,0 +1,17 @@
+//! Evolution in batches (V): the tasks of a data set, each a run of its own, in batches that are runs; predictions, measures and the library are
+//! projections of these runs.
+//!
+//! - [`dataset`]: a file of tasks, checked as a whole before anything runs, and read line by line.
+//! - [`projections`]: the folder of what came of it, which can always be made anew from the runs.
+//! - [`evolution`]: batch after batch, from wherever an earlier process has left it.
+
+#![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
+
+mod checked;
+pub mod dataset;
+pub mod evolution;
+pub mod projections;
+
+pub use checked::Checked;
+pub use dataset::{DataSet, Key, Part, Task};
+pub use evolution::{Evolution, Heard, Standing, Stopped, Summary};

@@ -1,0 +1,276 @@
+//! The operation that runs a task of a data set, as a run of its own (V-01, E-39).
+
+use super::score;
+use crate::child::Child;
+use crate::error::Error;
+use crate::library::held;
+use crate::library::operations::{Bench, failed};
+use crate::options::RunOptions;
+use crate::timeline::{CallKind, Followed, NodeTimeline, Timeline};
+use selvedge_dialects::evolve::Score;
+use selvedge_engine::graph::Act;
+use selvedge_engine::template::Template;
+use selvedge_engine::{Budget, EffectId, Failure, FaultKind, Operated, Outcome, Tokens, ToolRequest};
+use selvedge_runtime::{CallContext, Reading};
+use selvedge_store::{RunInfo, RunStatus, Store};
+use selvedge_tools::operations::{Operate, aside};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::Semaphore;
+
+/// What it is given.
+#[derive(Clone, Debug, Deserialize)]
+struct Given {
+    task: Task,
+    settings: Settings,
+}
+
+/// A line of a data set.
+#[derive(Clone, Debug, Deserialize)]
+struct Task {
+    task_id: String,
+    /// Of the id and the line: what its run is called by.
+    key: String,
+    question: String,
+    #[serde(default)]
+    answer: Option<Value>,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+/// What all tasks of a batch are run with.
+#[derive(Clone, Debug, Deserialize)]
+struct Settings {
+    /// Fields of the agent's document, besides its query.
+    #[serde(default)]
+    agent: Map<String, Value>,
+    /// The folder of the data set, where relative paths of tools start.
+    folder: PathBuf,
+    timeout_s: u64,
+    concurrency: usize,
+    #[serde(default)]
+    score: String,
+}
+
+/// Runs tasks, so many at a time as the batch says. Whoever waits here holds nothing that a task's own run needs.
+pub(crate) fn task(bench: &Arc<Bench>) -> Operate {
+    let (bench, turns) = (Arc::clone(bench), Arc::new(OnceLock::new()));
+    Arc::new(move |request: ToolRequest, context: CallContext| {
+        let (bench, turns) = (Arc::clone(&bench), Arc::clone(&turns));
+        Box::pin(async move {
+            let given: Given = serde_json::from_value(request.args).map_err(|error| {
+                Failure::permanent(FaultKind::InputError, format!("evolve a task: {error}")).unsent()
+            })?;
+            let most = given.settings.concurrency.clamp(1, Semaphore::MAX_PERMITS);
+            let turns: &Arc<Semaphore> = turns.get_or_init(|| Arc::new(Semaphore::new(most)));
+            // It is never closed.
+            let _turn = Arc::clone(turns).acquire_owned().await.ok();
+            run(&bench, &given, &context).await
+        })
+    })
+}
+
+async fn run(bench: &Bench, given: &Given, context: &CallContext) -> Result<Operated, Failure> {
+    let mut child = child(bench, given, &context.run);
+    child.options.budget = match left(bench, &context.run, child.options.budget) {
+        Ok(left) => left,
+        Err(failure) => return Ok(not_begun(given, &child.id, failure).into()),
+    };
+    let id = child.id.clone();
+    let ended = match bench.children.run(child).await {
+        Ok(Some(ended)) => ended,
+        // It goes on with whoever asks for it again.
+        Ok(None) => return std::future::pending().await,
+        // It could not begin: that is what came of this task.
+        Err(error) => return Ok(not_begun(given, &id, failed(&error)).into()),
+    };
+    let (store, given) = (Arc::clone(&bench.store), given.clone());
+    aside(move || {
+        let said = came_of(&store, &ended, &given);
+        Ok(said.unwrap_or_else(|error| not_begun(&given, &ended.id, failed(&error)).into()))
+    })
+    .await
+}
+
+/// What is left of the caps of a batch for one more of its tasks: those that have ended have used the rest (V-01).
+fn left(bench: &Bench, batch: &str, caps: Budget) -> Result<Budget, Failure> {
+    if caps == Budget::default() {
+        return Ok(caps);
+    }
+    let rows = bench.store.children(batch).map_err(|error| failed(&error.into()))?;
+    let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
+    for row in rows {
+        let used: Value = serde_json::from_str(&row.usage).unwrap_or_default();
+        let count = |name: &str| used.get(name).and_then(Value::as_u64).unwrap_or_default();
+        calls += count("model_calls");
+        tokens += count("input_tokens") + count("output_tokens");
+        cost += used.get("cost").and_then(Value::as_f64).unwrap_or_default();
+    }
+    let left = Budget {
+        calls: caps.calls.map(|cap| cap.saturating_sub(calls)),
+        tokens: caps.tokens.map(|cap| cap.saturating_sub(tokens)),
+        cost: caps.cost.map(|cap| (cap - cost).max(0.0)),
+    };
+    let used_up =
+        left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
+    if used_up {
+        let message = "the budget of the evolution is used up (--budget)";
+        return Err(Failure::permanent(FaultKind::BudgetExceeded, message));
+    }
+    Ok(left)
+}
+
+/// The run of a task: an agent without anybody to ask.
+fn child(bench: &Bench, given: &Given, parent: &Arc<str>) -> Child {
+    let Given { task, settings } = given;
+    let mut query = task.question.clone();
+    if !task.files.is_empty() {
+        query.push_str("\n\nFiles:");
+        task.files.iter().for_each(|file| query.extend(["\n- ", file]));
+    }
+    let mut document = settings.agent.clone();
+    document.insert("name".to_owned(), json!(task.task_id));
+    // What it proves becomes public with what the others of its batch do (V-05).
+    document.insert("publish".to_owned(), json!(false));
+    document.insert("query".to_owned(), json!(Template::exactly(&query).source()));
+    let options = RunOptions {
+        given: Some(Value::Object(document).to_string()),
+        document: settings.folder.join("agent.json"),
+        timeout_s: Some(settings.timeout_s),
+        inputs: Map::new(),
+        warnings: Vec::new(),
+        ..bench.options.clone()
+    };
+    Child { id: format!("{parent}-{}", task.key), parent: Arc::clone(parent), options }
+}
+
+fn not_begun(given: &Given, run: &str, failure: Failure) -> Value {
+    let said = failure.fault;
+    json!({
+        "task_id": given.task.task_id, "prediction": null, "reasoning": "", "status": "failed",
+        "fault": {"kind": said.kind.name(), "message": said.message}, "usage": {}, "tools": [], "seconds": 0.0, "run": run,
+    })
+}
+
+/// What is said of a task whose run has ended.
+fn came_of(store: &Store, ended: &RunInfo, given: &Given) -> Result<Operated, Error> {
+    let mut reading = Reading::open(store, &ended.id)?;
+    let mut run = Followed::new(reading.graph());
+    reading.records(1, u64::MAX, |record| run.take(record))?;
+    let times = run.timeline.first().zip(run.timeline.last());
+    let state = &run.state;
+    let usage = state.usage();
+    let mut said = json!({
+        "task_id": given.task.task_id,
+        "prediction": null,
+        "reasoning": "",
+        "status": ended.status.as_str(),
+        "usage": selvedge_runtime::report::used(&usage),
+        "tools": [],
+        "seconds": times.map_or(0, |(first, last)| last.at.saturating_sub(first.at)) as f64 / 1000.0,
+        "run": ended.id,
+    });
+    let Some(fields) = said.as_object_mut() else { return Ok(Operated::from(said)) };
+    let mut set = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    let view = state.view();
+    if ended.status == RunStatus::Completed {
+        let answer = view.result("integrator").map(|result| result.output.clone()).unwrap_or_default();
+        let part = |name: &str| answer.get(name).cloned();
+        set("prediction", part("final_answer").unwrap_or_else(|| view.output().clone()));
+        set("reasoning", part("reasoning_summary").unwrap_or_else(|| json!("")));
+    }
+    let fault = state.ended().and_then(|(_, fault)| fault);
+    if let Some(fault) = fault {
+        set("fault", json!({"kind": fault.kind.name(), "message": fault.message}));
+    }
+    let tools = view.result("tools").and_then(|ended| ended.output.get("tools").cloned());
+    let tools = tools.unwrap_or_else(|| json!([]));
+    set("tools", tools.clone());
+    set("work", work(&run));
+    set("reused", json!(reused(store, &run, &tools)?));
+    let output = Value::Object(fields.clone());
+    Ok(Operated { output: Arc::new(scored(output, given)), tokens: usage.tokens, ..Operated::default() })
+}
+
+/// The names of public tools that a task has called and not made itself.
+fn reused(store: &Store, run: &Followed, tools: &Value) -> Result<Vec<Arc<str>>, Error> {
+    let made = |name: &str| {
+        let mut made = tools.as_array().into_iter().flatten().filter(|tool| tool["how"] != "used");
+        made.any(|tool| tool["name"] == name)
+    };
+    let calls = run.timeline.nodes().iter().flat_map(|node| &node.visits).flat_map(|visit| &visit.calls);
+    let called =
+        calls.filter_map(|call| if let CallKind::Tool(name) = &call.kind { Some(name) } else { None });
+    let called: BTreeSet<Arc<str>> = called.filter(|name| !made(name)).cloned().collect();
+    if called.is_empty() {
+        return Ok(Vec::new());
+    }
+    held::look(store, |library| called.into_iter().filter(|name| library.public(name).is_some()).collect())
+}
+
+/// Whether the prediction is right, where no model has to say it.
+fn scored(mut output: Value, given: &Given) -> Value {
+    let Some(answer) = &given.task.answer else { return output };
+    let kind = Score::NAMES.iter().find(|(name, _)| *name == given.settings.score).map(|(_, kind)| *kind);
+    let prediction = output.get("prediction").cloned().unwrap_or_default();
+    let right = match kind.unwrap_or_default() {
+        Score::Exact => score::exact(&prediction, answer),
+        Score::Numeric => score::numeric(&prediction, answer),
+        // What is no prediction is wrong, whoever is asked.
+        Score::Judge if prediction.is_null() => false,
+        Score::Judge => return output,
+    };
+    if let Some(fields) = output.as_object_mut() {
+        fields.insert("correct".to_owned(), right.into());
+    }
+    output
+}
+
+/// What went into a task: calls of tools, and models by role (V-11).
+pub(super) fn work(run: &Followed) -> Value {
+    let (mut calls, mut succeeded) = (0u64, 0u64);
+    let mut roles: BTreeMap<Arc<str>, (u64, Tokens)> = BTreeMap::new();
+    for node in run.timeline.nodes() {
+        for (call, attempt) in node.visits.iter().flat_map(|visit| visit.attempts()) {
+            match (&call.kind, &attempt.outcome) {
+                (CallKind::Tool(_), Some(outcome)) => {
+                    calls += 1;
+                    succeeded += u64::from(matches!(outcome, Outcome::Output(_)));
+                }
+                (CallKind::Model, Some(outcome)) => {
+                    let (count, tokens) =
+                        roles.entry(role(&run.timeline, node, &attempt.effect)).or_default();
+                    *count += 1;
+                    outcome.tokens().into_iter().for_each(|used| tokens.add(used));
+                }
+                _ => {}
+            }
+        }
+    }
+    let roles: Map<String, Value> = roles
+        .into_iter()
+        .map(|(role, (count, tokens))| {
+            let mut used = json!(tokens);
+            if let Some(fields) = used.as_object_mut() {
+                fields.insert("calls".to_owned(), count.into());
+            }
+            (role.to_string(), used)
+        })
+        .collect();
+    json!({"calls": calls, "succeeded": succeeded, "roles": roles})
+}
+
+/// The role that a call of a model asks for.
+fn role(timeline: &Timeline, node: &NodeTimeline, effect: &EffectId) -> Arc<str> {
+    let asks = || {
+        let place = effect.place()?;
+        let graph = timeline.nodes_of(node.within)?.graph();
+        let def = timeline.def(node)?;
+        let leaf = graph.leaves(def).find(|leaf| *leaf.name == *place.leaf)?;
+        if let Act::Infer(infer) = &leaf.act { infer.model.clone() } else { None }
+    };
+    asks().unwrap_or_else(|| "basic".into())
+}
