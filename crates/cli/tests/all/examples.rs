@@ -2,6 +2,7 @@
 
 mod agents;
 mod docs;
+mod evolve;
 mod plans;
 mod steps;
 mod tools;
