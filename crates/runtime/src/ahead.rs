@@ -1,6 +1,6 @@
 //! Reading a journal while what was read before is folded.
 
-use crate::load::LoadError;
+use crate::recorded::LoadError;
 use selvedge_store::{Entry, StoreError};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};

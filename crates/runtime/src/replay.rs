@@ -1,7 +1,8 @@
 //! Replay: the inputs that a run has recorded, and nothing else, give every other event again (E-18).
 
 use crate::ahead::ahead;
-use crate::load::{LoadError, Reading, parsed};
+use crate::reading::Reading;
+use crate::recorded::{LoadError, parsed};
 use selvedge_engine::{Event, Input, State};
 use selvedge_store::Entry;
 use std::fmt::Write as _;
