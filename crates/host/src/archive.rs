@@ -4,6 +4,7 @@
 mod chain;
 mod export;
 mod import;
+mod moments;
 mod proved;
 mod staging;
 mod texts;
@@ -73,3 +74,6 @@ impl From<Error> for Failure {
         Self::Other(error)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -304,24 +304,25 @@ impl Parts<'_> {
 pub(crate) async fn begin(
     (id, options, config): (&str, &RunOptions, &Config),
     (models, catalogue): (&Models, &Catalogue),
-    source: Box<Source>,
+    mut source: Box<Source>,
     changed: Changed,
     observer: &dyn Observer,
 ) -> Result<Started, Error> {
-    let Source { run: of, .. } = &*source;
-    let lock = of.store.drive(id)?;
+    let lock = source.run.store.drive(id)?;
     let leaving = leaving(&source, &changed);
     let (anew, shared) = (leaving.anew.clone(), leaving.shared);
     let mut count = Count::new(id, Some(models.model.as_ref()), Some(shared + 1));
     let mut state = match count.counts() {
-        false => of.state_at(shared)?,
+        false => source.left_at(shared)?,
         true => {
             // It has to know the requests in what is shared (C-07).
-            let mut state = State::new(Arc::clone(of.reading.graph()));
-            of.reading.clone().fold(&mut state, shared, |state, record| count.see(state, &record.event))?;
+            let reading = &source.run.reading;
+            let mut state = State::new(Arc::clone(reading.graph()));
+            reading.clone().fold(&mut state, shared, |state, record| count.see(state, &record.event))?;
             state
         }
     };
+    let of = &source.run;
     let graph = anew.clone().unwrap_or_else(|| Arc::clone(state.graph()));
     let hash = match anew.as_deref() {
         None => None,

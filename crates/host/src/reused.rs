@@ -33,7 +33,9 @@ pub struct Row {
     pub fate: Fate,
     /// Its calls that stand or took a recorded outcome.
     pub reused: u64,
-    /// What these had used.
+    /// Those among them that the fork gave another text (E-19).
+    pub edited: u64,
+    /// What all of them had used.
     pub saved: Saved,
     /// Its calls that were asked for afresh, each with why.
     pub afresh: Vec<Request>,
@@ -89,8 +91,8 @@ fn inner(state: &State, timeline: &Timeline, node: &NodeTimeline, rows: &mut Vec
 
 impl Row {
     fn depends(name: Cow<'_, str>) -> Self {
-        let (reused, saved, afresh) = (0, Saved::default(), Vec::new());
-        Self { name: name.into_owned(), fate: Fate::Depends, reused, saved, afresh }
+        let (reused, edited, saved, afresh) = (0, 0, Saved::default(), Vec::new());
+        Self { name: name.into_owned(), fate: Fate::Depends, reused, edited, saved, afresh }
     }
 
     fn of(state: &State, timeline: &Timeline, node: &NodeTimeline) -> Self {
@@ -100,8 +102,10 @@ impl Row {
             return row;
         };
         for (call, attempt) in visit.attempts() {
-            match state.origin(&attempt.effect) {
-                Some(Origin::Kept(saved) | Origin::Reused(saved)) => {
+            let origin = state.origin(&attempt.effect);
+            row.edited += u64::from(matches!(origin, Some(Origin::Edited(_))));
+            match origin {
+                Some(Origin::Kept(saved) | Origin::Reused(saved) | Origin::Edited(saved)) => {
                     row.reused += 1;
                     row.saved.add(saved);
                 }

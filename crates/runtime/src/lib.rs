@@ -70,7 +70,7 @@ pub use load::{Loaded, load};
 pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
 pub use reading::{Reading, past};
 pub use recorded::{LoadError, beginning, graph_of, recorded};
-pub use replay::{Divergence, Replayed, replay};
+pub use replay::{Divergence, Replayed, replay, replay_from};
 pub use report::usage;
 pub use send_command::send_command;
 pub use stop::Stop;

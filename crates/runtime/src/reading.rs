@@ -39,12 +39,11 @@ impl Reading {
         Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new(), begun: None })
     }
 
-    /// Begins to read the journal of another run of the same store, and knows already what this one has found of their sources.
-    ///
-    /// # Errors
-    /// Those of [`Self::open`].
-    pub fn then(self, run: &str) -> Result<Self, LoadError> {
-        Ok(Self { pasts: self.pasts, ..Self::open(&self.store, run)? })
+    /// It is known already what a run had recorded after so many events.
+    #[must_use]
+    pub fn knowing(mut self, run: &str, events: u64, past: Recording) -> Self {
+        self.pasts.insert((run.to_owned(), events), Arc::new(past));
+        self
     }
 
     /// The sources of the run begin with the events that `state` has folded, which is one of [`State::recording`]: they are not folded
@@ -91,8 +90,7 @@ impl Reading {
     ) -> Result<(), LoadError> {
         let next = state.events() + 1;
         self.each(next, until, |reading, mut record| {
-            let source = state.is_recording().then_some(&mut *state);
-            reading.complete_after(source, &mut record.event)?;
+            reading.complete_after(state, &mut record.event)?;
             see(state, &record);
             state.apply_record(&record);
             Ok(())
@@ -141,24 +139,12 @@ impl Reading {
     }
 
     /// Adds to an event what it only names.
-    pub(crate) fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
-        self.complete_after(None, event)
-    }
-
-    /// The same. `source`: the state before it, if that knows what it has recorded: it is then that of the source, where the source had no
-    /// more events.
-    fn complete_after(&mut self, source: Option<&mut State>, event: &mut Event) -> Result<(), LoadError> {
+    fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
         let Event::Forked(fork) = event else { return Ok(()) };
-        let at = (fork.source.to_string(), fork.events);
-        let ends = source.filter(|source| source.events() == fork.events);
-        fork.past = Some(match (self.pasts.get(&at), ends) {
-            (Some(past), _) => Arc::clone(past),
-            (None, Some(source)) => {
-                let past = Arc::new(source.take_past());
-                self.pasts.insert(at, Arc::clone(&past));
-                past
-            }
-            (None, None) => {
+        let known = self.pasts.get(&(fork.source.to_string(), fork.events)).cloned();
+        fork.past = Some(match known {
+            Some(past) => past,
+            None => {
                 self.foresee()?;
                 self.past(&fork.source, fork.events)?
             }
@@ -167,6 +153,19 @@ impl Reading {
             fork.compiled = Some(graph_at(&self.store, &self.run, hash)?);
         }
         Ok(())
+    }
+
+    /// The same of the event behind a state: if that knows what it has recorded, it is what the source had, where the source had no more
+    /// events.
+    pub(crate) fn complete_after(&mut self, state: &mut State, event: &mut Event) -> Result<(), LoadError> {
+        if let Event::Forked(fork) = event
+            && state.is_recording()
+            && state.events() == fork.events
+        {
+            let at = (fork.source.to_string(), fork.events);
+            self.pasts.entry(at).or_insert_with(|| Arc::new(state.take_past()));
+        }
+        self.complete(event)
     }
 
     /// What a run had recorded after so many events. The sources of forks come first, however long their chain is; those that had no more

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What a replay has found.
 #[derive(Debug)]
 pub struct Replayed {
-    /// Events that came out as they were recorded, from the first on.
+    /// Events that came out as they were recorded, from the first that was looked at on.
     pub events: u64,
     /// Inputs among them.
     pub inputs: u64,
@@ -40,14 +40,28 @@ pub struct Divergence {
 /// If the journal, or what it names, can't be read.
 pub fn replay(reading: &mut Reading) -> Result<Replayed, LoadError> {
     let state = State::new(Arc::clone(reading.graph()));
+    replay_from(reading, state, |_| {})
+}
+
+/// The same of the events behind those that a state has: what two runs share need not be looked at twice. `after` is shown the state behind each
+/// event that agrees.
+///
+/// # Errors
+/// Those of [`replay`].
+pub fn replay_from(
+    reading: &mut Reading,
+    state: State,
+    mut after: impl FnMut(&State),
+) -> Result<Replayed, LoadError> {
+    let next = state.events() + 1;
     let mut replayed = Replayed { events: 0, inputs: 0, diverged: None, state };
     let (store, run) = (reading.store().clone(), reading.run().to_owned());
     let decode = |entry: Entry| parsed(&run, &entry).map(|event| (entry, event));
-    ahead(store.journal(&run, 1)?, decode, |entries| {
+    ahead(store.journal(&run, next)?, decode, |entries| {
         let mut derived = String::new();
         for read in entries {
             let (entry, mut event) = read?;
-            reading.complete(&mut event)?;
+            reading.complete_after(&mut replayed.state, &mut event)?;
             derived.clear();
             // Of a journal that was changed, the engine may never have heard the like.
             let agrees = catch_unwind(AssertUnwindSafe(|| replayed.next(&entry, event, &mut derived)));
@@ -57,6 +71,7 @@ pub fn replay(reading: &mut Reading) -> Result<Replayed, LoadError> {
                 replayed.diverged = Some(Divergence { n: entry.n, expected, derived });
                 return Ok(());
             }
+            after(&replayed.state);
         }
         Ok::<(), LoadError>(())
     })?;

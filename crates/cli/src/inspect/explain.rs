@@ -253,6 +253,9 @@ impl<'s> Explained<'s> {
             let afresh: Vec<Value> = afresh.iter().map(|request| afresh::json(request, name)).collect();
             fields.insert("afresh".to_owned(), afresh.into());
         }
+        if again::edited(self, node) {
+            fields.insert("edited".to_owned(), true.into());
+        }
         if self.story.started(node).is_some()
             && let Value::Object(figures) = figures(&self.story.durations(node))
         {

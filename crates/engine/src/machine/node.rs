@@ -119,10 +119,17 @@ impl NodeState {
     }
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {
+        if let Some(records) = self.records_mut() {
+            *records = Records::default();
+        }
+    }
+
+    /// What it has recorded.
+    pub(crate) fn records_mut(&mut self) -> Option<&mut Records> {
         match &mut self.phase {
-            NodePhase::Running(visit) => visit.records = Records::default(),
-            NodePhase::Done(done) => done.records = Records::default(),
-            NodePhase::Waiting(_) => {}
+            NodePhase::Running(visit) => Some(&mut visit.records),
+            NodePhase::Done(done) => Some(&mut done.records),
+            NodePhase::Waiting(_) => None,
         }
     }
 }

@@ -226,12 +226,20 @@ impl Frame {
         }
     }
 
-    /// What retired nodes recorded is not asked for any more.
-    pub(super) fn forget_retired(&mut self) {
-        let Some(dataflow) = &self.dataflow else { return };
+    /// What retired nodes recorded, and is not asked for any more, is set aside.
+    pub(super) fn take_retired(&mut self) -> Vec<Records> {
+        let Some(dataflow) = &self.dataflow else { return Vec::new() };
         let resolved = dataflow.unresolved.nodes.first().map_or(dataflow.retired, |first| first.0);
-        for node in (0..resolved.min(dataflow.retired)).map(NodeIx) {
-            self.nodes[node].forget_records();
+        let retired = (0..resolved.min(dataflow.retired)).map(NodeIx);
+        retired.map(|node| self.nodes[node].records_mut().map(std::mem::take).unwrap_or_default()).collect()
+    }
+
+    /// The same is where it was.
+    pub(super) fn keep_retired(&mut self, kept: Vec<Records>) {
+        for (row, kept) in self.nodes.values_mut().zip(kept) {
+            if let Some(records) = row.records_mut() {
+                *records = kept;
+            }
         }
     }
 

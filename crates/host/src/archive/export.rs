@@ -59,7 +59,10 @@ pub fn export(store: &Store, config: &Config, run: &str, file: &Path) -> Result<
     // Beside its place, so that it gets there in one step.
     let fresh = tempfile::Builder::new().prefix(".selvedge-export-").tempfile_in(folder);
     // The name that it has on its way is nobody's business.
-    let fresh = fresh.map_err(|error| unwritable(error.kind().into()))?;
+    let fresh = fresh.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => unwritable(std::io::Error::other("its folder is not there")),
+        kind => unwritable(kind.into()),
+    })?;
     let mut out = BufWriter::with_capacity(1 << 16, fresh);
     writer.write(&texts.hashes, &mut out).map_err(|error| super::failed(file, error))?;
     out.flush().map_err(unwritable)?;

@@ -1,26 +1,35 @@
 //! Whether what an archive holds are runs at all: their journals have to be what the engine makes of their inputs (E-18).
 
+use super::moments::Moments;
 use crate::error::Error;
 use selvedge_engine::{Event, State};
-use selvedge_runtime::{LoadError, Reading, Replayed, recorded, replay, standing};
+use selvedge_runtime::{LoadError, Reading, Replayed, recorded, replay_from, standing};
 use selvedge_store::archive::{ArchivedRun, Manifest};
 use selvedge_store::{Entry, Store};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-/// Proves the runs of a store that hold nothing else, and writes where each stands.
+/// Proves the runs of a store that hold nothing else, and writes where each stands. Of a fork only what is its own is looked at: what it shares
+/// was proved with its source, however long their chain is.
 ///
 /// # Errors
 /// The first that is none, or that a newer version recorded. Its store is of no use then.
 pub(super) fn prove(store: &Store, manifest: &Manifest) -> Result<(), Error> {
-    let mut before: Option<&ArchivedRun> = None;
-    let mut reading: Option<Reading> = None;
-    for run in &manifest.runs {
-        own_events(store, run, before)?;
-        let mut next = match reading.take() {
-            None => Reading::open(store, &run.id)?,
-            Some(reading) => reading.then(&run.id)?,
-        };
-        let Replayed { state, diverged, .. } = replay(&mut next)?;
+    let mut moments = Moments::none();
+    let mut source = None;
+    let mut left = manifest.runs.as_slice();
+    while let Some((run, later)) = left.split_first() {
+        own_events(store, run, source.as_ref().map(|(source, _)| *source))?;
+        let mut reading = Reading::open(store, &run.id)?;
+        if let Some((source, past)) = source.take() {
+            let source: &ArchivedRun = source;
+            reading = reading.knowing(&source.id, source.events, past);
+        }
+        let begun = moments.take(run, later);
+        let begun = begun.unwrap_or_else(|| State::recording(Arc::clone(reading.graph())));
+        let Replayed { mut state, diverged, .. } = replay_from(&mut reading, begun, |state| {
+            moments.see(state.events(), state);
+        })?;
         if let Some(divergence) = diverged {
             return Err(no_run(
                 &run.id,
@@ -33,7 +42,7 @@ pub(super) fn prove(store: &Store, manifest: &Manifest) -> Result<(), Error> {
         let last = store.journal(&run.id, run.events.max(1))?.next().transpose()?;
         let at = last.map_or(run.started_ms, |entry| entry.at_ms);
         store.update_run(&run.id, standing(&state, at)).wait()?;
-        (before, reading) = (Some(run), Some(next));
+        (source, left) = (Some((run, state.take_past())), later);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Two runs as their journals leave them; what both share is read once.
 
 use crate::timeline::{Followed, Timeline};
-use selvedge_engine::State;
-use selvedge_runtime::{LoadError, Reading};
+use selvedge_engine::{Event, Recording, State};
+use selvedge_runtime::{LoadError, Reading, recorded};
 use selvedge_store::{RunInfo, Store};
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,11 +28,28 @@ pub struct Shared {
 
 impl Side {
     /// The run, folded on from what both begin with.
-    fn read(store: &Store, mut reading: Reading, run: &str, mut shared: Followed) -> Result<Self, LoadError> {
-        let next = shared.state.events() + 1;
-        reading.records(next, u64::MAX, |record| shared.take(record))?;
-        let Followed { state, timeline } = shared;
+    fn read(store: &Store, mut reading: Reading, run: &str, mut begun: Followed) -> Result<Self, LoadError> {
+        let next = begun.state.events() + 1;
+        reading.records(next, u64::MAX, |record| begun.take(record))?;
+        let Followed { state, timeline } = begun;
         Ok(Self { info: store.run(run)?, state, timeline })
+    }
+
+    /// The same of the source of a fork, and what it had recorded after `events`, which the fork has to know.
+    fn source(
+        mut reading: Reading,
+        run: (&Store, &str),
+        mut begun: Followed,
+        events: u64,
+    ) -> Result<(Self, Recording), LoadError> {
+        reading.records(begun.state.events() + 1, events, |record| begun.take(record))?;
+        let (store, id) = run;
+        // Where the fork begins from its end, nobody asks it for that again.
+        let past = match store.last_event(id)? > events {
+            true => begun.state.clone().past(),
+            false => begun.state.take_past(),
+        };
+        Ok((Self::read(store, reading, id, begun)?, past))
     }
 }
 
@@ -42,11 +59,53 @@ impl Side {
 /// If one of them can't be read.
 pub fn both(store: &Store, a: &str, b: &str) -> Result<(Side, Side, Option<Shared>), LoadError> {
     let shared = shared(store, a, b)?;
-    let (mut from_a, mut from_b) = (Reading::open(store, a)?, Reading::open(store, b)?);
-    let (begun_a, begun_b) = match &shared {
+    let (from_a, from_b) = (Reading::open(store, a)?, Reading::open(store, b)?);
+    let (read_a, read_b) = match &shared {
+        Some(shared) if shared.run == b && a != b => {
+            let (b, a) = source_and_fork(store, (from_b, b), (from_a, a), shared)?;
+            (a, b)
+        }
+        Some(shared) if shared.run == a && a != b => {
+            source_and_fork(store, (from_a, a), (from_b, b), shared)?
+        }
+        _ => side_by_side(store, (from_a, a), (from_b, b), shared.as_ref())?,
+    };
+    Ok((read_a, read_b, shared))
+}
+
+/// Reads a run and a fork of it, or of a fork of it: what the source had recorded is found on the way.
+fn source_and_fork(
+    store: &Store,
+    (mut source, of): (Reading, &str),
+    (fork, run): (Reading, &str),
+    shared: &Shared,
+) -> Result<(Side, Side), LoadError> {
+    let mut begun = Followed::from(State::recording(Arc::clone(source.graph())));
+    source.records(1, shared.events, |record| begun.take(record))?;
+    let begun_fork = Followed { state: begun.state.snapshot(), timeline: begun.timeline.clone() };
+    let left = store.journal(run, shared.events + 1)?.next().transpose()?;
+    let left = left.and_then(|entry| match recorded(entry.json.as_bytes()) {
+        Ok(Event::Forked(fork)) if *fork.source == *of => Some(fork.events),
+        _ => None,
+    });
+    // Whoever has no such event can't be read either, and is told why.
+    let events = left.filter(|events| *events >= shared.events).unwrap_or(shared.events);
+    let (source, past) = Side::source(source, (store, of), begun, events)?;
+    let fork = fork.knowing(of, events, past);
+    Ok((source, Side::read(store, fork, run, begun_fork)?))
+}
+
+/// Reads two runs of which neither is a fork of the other: the rest of each by itself, at the same time.
+fn side_by_side(
+    store: &Store,
+    (mut from_a, a): (Reading, &str),
+    (mut from_b, b): (Reading, &str),
+    shared: Option<&Shared>,
+) -> Result<(Side, Side), LoadError> {
+    let (begun_a, begun_b) = match shared {
         None => (Followed::new(from_a.graph()), Followed::new(from_b.graph())),
         Some(shared) => {
-            // One of them is a fork: it has to know what the rest of its source recorded.
+            // Each has to know what the rest of its source recorded.
             let mut begun = Followed::from(State::recording(Arc::clone(from_a.graph())));
             from_a.records(1, shared.events, |record| begun.take(record))?;
             from_a = from_a.begun(begun.state.clone());
@@ -55,7 +114,6 @@ pub fn both(store: &Store, a: &str, b: &str) -> Result<(Side, Side, Option<Share
             (begun.clone(), begun)
         }
     };
-    // The rest of each by itself, at the same time.
     let (read_a, read_b) = std::thread::scope(|scope| {
         let (reading, begun) = (from_b.clone(), begun_b.clone());
         let read_b = std::thread::Builder::new()
@@ -69,7 +127,7 @@ pub fn both(store: &Store, a: &str, b: &str) -> Result<(Side, Side, Option<Share
         // No thread to be had: one after the other.
         Err(_) => Side::read(store, from_b, b, begun_b),
     };
-    Ok((read_a?, read_b?, shared))
+    Ok((read_a?, read_b?))
 }
 
 /// The beginning that two journals have in common, as one of the runs is a fork of the other, or both are of a third one.

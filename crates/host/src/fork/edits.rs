@@ -72,7 +72,7 @@ impl Found {
             let n = *n;
             if !(1..=events).contains(&n) {
                 let message = format!("run {run} has no event {n}: its last is {events}");
-                return Err(Error::usage("C-13", "unknown-event", &message).help(&messages.listed()?));
+                return Err(Error::usage("C-13", "unknown-event", &message).help(&messages.listed(n)?));
             }
             match messages.get(n)? {
                 Message::Text(event) if !anew => found.texts.push((n, event, text.clone())),
@@ -111,10 +111,11 @@ impl Found {
         Ok(())
     }
 
-    /// After which events the run has to be looked at, for a fork at event `at`.
+    /// After which events the run has to be looked at, for a fork at event `at`: where texts of the document stand, which it then begins
+    /// anew, and where it leaves the run.
     pub(super) fn moments(&self, at: u64) -> impl Iterator<Item = u64> {
-        let texts = self.texts.iter().map(|(n, ..)| n.saturating_sub(1));
-        texts.chain([at, self.edits.last_shared(at)])
+        let leaves = if self.texts.is_empty() { self.edits.last_shared(at) } else { at };
+        self.texts.iter().map(|(n, ..)| n.saturating_sub(1)).chain([leaves])
     }
 
     /// With where the texts stand in the document.
@@ -163,7 +164,7 @@ impl Messages<'_> {
 
     fn not_editable(&self, n: u64, why: &str) -> Error {
         let message = format!("event {n} of run {} {why}", self.run);
-        match self.listed() {
+        match self.listed(n) {
             Ok(listed) => Error::usage("C-13", "not-editable", &message).help(&listed),
             Err(error) => error,
         }
@@ -207,22 +208,25 @@ impl Messages<'_> {
         Ok(None)
     }
 
-    /// The events that are messages.
-    fn listed(&self) -> Result<String, Error> {
-        let mut numbers: Vec<String> = Vec::new();
+    /// The events that are messages and nearest to event `n`.
+    fn listed(&self, n: u64) -> Result<String, Error> {
+        let mut numbers: Vec<u64> = Vec::new();
         for entry in self.store.journal(self.run, 1)?.until(self.events) {
             let entry = entry?;
             let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
             let edits =
                 matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
             if edits {
-                numbers.push(entry.n.to_string());
+                numbers.push(entry.n);
             }
         }
-        let more = if numbers.len() > NAMED { " …" } else { "" };
+        let all = numbers.len();
+        numbers.sort_by_key(|message| message.abs_diff(n));
         numbers.truncate(NAMED);
-        let numbers = numbers.join(", ");
+        numbers.sort_unstable();
+        let near = if all > NAMED { format!(" near event {n}") } else { String::new() };
+        let numbers = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let list = WayOut::Events(self.run);
-        Ok(format!("messages are the events {numbers}{more}; {list} lists them"))
+        Ok(format!("messages{near} are the events {numbers}; {list} lists them"))
     }
 }

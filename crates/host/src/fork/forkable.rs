@@ -112,8 +112,18 @@ impl Forkable {
     /// The run as it was after so many events.
     pub(super) fn state_at(&self, events: u64) -> Result<State, Error> {
         let near = self.moments.iter().rev().find(|moment| moment.events() <= events);
-        let fresh = || State::new(Arc::clone(self.reading.graph()));
-        let mut state = near.cloned().unwrap_or_else(fresh);
+        self.gone_on(near.cloned(), events)
+    }
+
+    /// The same for the only fork of it, which needs no state that is kept after that.
+    pub(super) fn left_at(&mut self, events: u64) -> Result<State, Error> {
+        let mut near = std::mem::take(&mut self.moments);
+        near.retain(|moment| moment.events() <= events);
+        self.gone_on(near.pop(), events)
+    }
+
+    fn gone_on(&self, near: Option<State>, events: u64) -> Result<State, Error> {
+        let mut state = near.unwrap_or_else(|| State::new(Arc::clone(self.reading.graph())));
         if state.events() < events {
             self.reading.clone().fold(&mut state, events, |_, _| {})?;
         }

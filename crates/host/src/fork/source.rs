@@ -5,7 +5,7 @@ use super::forkable::{Forkable, Moments};
 use crate::error::Error;
 use crate::tools::Pins;
 use crate::ways::WayOut;
-use selvedge_engine::{Event, Outcome, Start};
+use selvedge_engine::{Event, Outcome, Start, State};
 use selvedge_store::Store;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +54,14 @@ impl Source {
         let last = last(run.id(), run.events, at)?;
         let edited = Found::of(&run.store, run.id(), run.events, messages, anew)?;
         Self::at(run, last, edited)
+    }
+
+    /// The run as it was after the events that the fork shares with it.
+    pub(super) fn left_at(&mut self, shared: u64) -> Result<State, Error> {
+        match Arc::get_mut(&mut self.run) {
+            Some(run) => run.left_at(shared),
+            None => self.run.state_at(shared),
+        }
     }
 
     fn at(run: Arc<Forkable>, at: u64, edited: Found) -> Result<Self, Error> {

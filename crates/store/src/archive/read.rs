@@ -353,9 +353,9 @@ fn too_deep(what: &str) -> ArchiveError {
 impl ArchiveError {
     /// What the reader of tar archives says; also of a file that the system can't read.
     fn from_tar(error: &std::io::Error) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => damaged("it is cut off".to_owned()),
-            _ => damaged(error.to_string()),
-        }
+        // The second is what it says of a header that is not whole.
+        let cut = error.kind() == std::io::ErrorKind::UnexpectedEof
+            || error.to_string() == "failed to read entire block";
+        if cut { damaged("it is cut off".to_owned()) } else { damaged(error.to_string()) }
     }
 }

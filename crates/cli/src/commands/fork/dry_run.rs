@@ -44,6 +44,7 @@ fn object(found: &DryRun) -> Value {
             "node": row.name,
             "would": word(row.fate).0,
             "reused": row.reused,
+            "edited": row.edited,
             "saved": afresh::saved_json(&row.saved),
             "afresh": afresh,
         })
@@ -91,7 +92,7 @@ fn page(found: &DryRun, ui: &Ui) {
     page.print(ui);
 }
 
-/// Why a node runs, or what it asks.
+/// Why a node runs, what it asks, or that it takes another text than was recorded.
 fn because(found: &DryRun, row: &Row) -> String {
     let name = |node: &str| found.state.told_name(node).into_owned();
     let why = row.afresh.iter().map(|request| {
@@ -100,7 +101,13 @@ fn because(found: &DryRun, row: &Row) -> String {
     let asked = found.asks().filter(|(_, asking)| {
         row.fate == Fate::Asks && name(&found.state.event_name(asking.node)) == row.name
     });
-    why.chain(asked.map(|(_, asking)| asking.prompt.clone())).collect::<Vec<_>>().join("; ")
+    let edited = (row.edited > 0).then(|| "its message was edited".to_owned());
+    edited
+        .into_iter()
+        .chain(why)
+        .chain(asked.map(|(_, asking)| asking.prompt.clone()))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn sum(found: &DryRun) -> String {

@@ -16,9 +16,15 @@ pub(super) fn of(explained: &Explained<'_>, node: At) -> Vec<Request> {
         Origin::Afresh(why) => {
             Some(Request { effect: attempt.effect.clone(), kind: call.kind.clone(), why: why.clone() })
         }
-        Origin::Kept(_) | Origin::Reused(_) => None,
+        Origin::Kept(_) | Origin::Reused(_) | Origin::Edited(_) => None,
     });
     afresh.collect()
+}
+
+/// Whether a call of a node's last visit took an outcome to which the fork gave another text (E-19).
+pub(super) fn edited(explained: &Explained<'_>, node: At) -> bool {
+    let mut attempts = explained.story.visit(node).into_iter().flat_map(Visit::attempts);
+    attempts.any(|(_, attempt)| matches!(explained.state.origin(&attempt.effect), Some(Origin::Edited(_))))
 }
 
 /// Adds why, call by call.

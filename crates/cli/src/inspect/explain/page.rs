@@ -247,7 +247,8 @@ pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui)
         page.labelled("  answer", MAGENTA, INDENT, &answer.told(), LINES);
     }
     if let Some(reused) = explained.story.reused(node) {
-        page.labelled("  result", DIM, INDENT, &reuse_words(&reused), 2);
+        let edited = if again::edited(explained, node) { ", with an edited message" } else { "" };
+        page.labelled("  result", DIM, INDENT, &format!("{}{edited}", reuse_words(&reused)), 2);
     }
     if started.is_some() && explained.graph.control == Control::Dataflow {
         let text = match explained.story.ran_ahead(node) {

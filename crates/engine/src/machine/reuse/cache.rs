@@ -8,11 +8,11 @@ use crate::fault::FaultKind;
 use crate::ids::NodeIx;
 use crate::place::FramePath;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A node of a frame, whatever its visit and those of the nodes around it: where a recorded outcome may be taken (E-29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Spot {
     /// The frame's number among the [`Keys`].
     pub(crate) frame: u32,
@@ -149,9 +149,9 @@ pub(crate) struct Entry {
 /// Successes of an earlier part of the run, or of the run that it was forked from, by what was asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReuseCache {
-    entries: BTreeMap<EffectId, Entry>,
-    /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
-    by_key: BTreeMap<(Spot, Key), BTreeSet<(Turn, EffectId)>>,
+    entries: HashMap<EffectId, Entry>,
+    /// By the node that asked, so that nobody's turn depends on who is faster (E-07): those of each in their turn, most of which are one.
+    by_key: BTreeMap<(Spot, Key), Vec<(Turn, EffectId)>>,
     /// Writes, by tool and arguments: another version of the tool would write again.
     writes: BTreeMap<Key, BTreeSet<(Spot, EffectId)>>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
@@ -166,10 +166,10 @@ pub(crate) struct ReuseCache {
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     doubtful: bool,
     /// Nodes of which something was recorded that is taken now, or spent.
-    taken: BTreeSet<Spot>,
+    taken: HashSet<Spot>,
     /// Nodes that the run which this one was forked from had begun, and those that had asked for something where that ends.
-    begun: BTreeSet<Spot>,
-    in_flight: BTreeSet<Spot>,
+    begun: HashSet<Spot>,
+    in_flight: HashSet<Spot>,
     /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
     re_executed: BTreeSet<Spot>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
@@ -223,7 +223,7 @@ impl ReuseCache {
         self.taken.insert(entry.node);
         let place = (entry.node, entry.kept.key);
         if let Some(turns) = self.by_key.get_mut(&place) {
-            turns.remove(&(entry.kept.turn, effect.clone()));
+            turns.retain(|(_, of)| of != effect);
             if turns.is_empty() {
                 self.by_key.remove(&place);
             }
@@ -281,7 +281,11 @@ impl ReuseCache {
             return;
         }
         let effect = kept.effect.clone();
-        self.by_key.entry((node, kept.key)).or_default().insert((kept.turn, effect.clone()));
+        let turns = self.by_key.entry((node, kept.key)).or_insert_with(|| Vec::with_capacity(1));
+        let turn = (kept.turn, effect.clone());
+        if let Err(at) = turns.binary_search(&turn) {
+            turns.insert(at, turn);
+        }
         if let Some(write) = kept.write.filter(|_| kept.is_success()) {
             self.writes.entry(write).or_default().insert((node, effect.clone()));
         }
@@ -317,8 +321,11 @@ impl ReuseCache {
 
     /// The node's step is done anew, by a person's word: nothing of it stands for itself any more.
     pub(crate) fn done_anew(&mut self, node: Spot) {
-        for entry in self.entries.values_mut().filter(|entry| entry.node == node) {
-            entry.kept.beside = false;
+        let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
+        for (_, effect) in own.flat_map(|(_, turns)| turns) {
+            if let Some(entry) = self.entries.get_mut(effect) {
+                entry.kept.beside = false;
+            }
         }
     }
 
@@ -361,8 +368,8 @@ impl ReuseCache {
 
     /// Takes everything away from the nodes from `first` on, under their ids.
     pub(crate) fn unmatch(&mut self, first: Spot, id: impl Fn(Spot) -> Arc<str>) {
-        let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
-        for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
+        let turns = self.by_key.range((first, Key::default())..).flat_map(|(_, turns)| turns);
+        for effect in turns.map(|(_, effect)| effect.clone()).collect::<BTreeSet<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
                 self.elsewhere.extend(kept.write.filter(|_| kept.is_success()));
                 self.unmatched.entry(id(node)).or_default().push((kept, foreign));
@@ -444,7 +451,8 @@ impl ReuseCache {
         if re_executed.is_empty() {
             return;
         }
-        for entry in self.entries.values_mut() {
+        for (_, effect) in self.by_key.values().flatten() {
+            let Some(entry) = self.entries.get_mut(effect) else { continue };
             let end = if flows(entry.node.frame) { entry.node.sibling(NodeIx(u32::MAX)) } else { entry.node };
             entry.kept.outdated |= re_executed.range(entry.node.sibling(NodeIx(0))..=end).next().is_some();
         }
@@ -452,6 +460,8 @@ impl ReuseCache {
 
     /// Everything that is left, node by node.
     pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, Key)>) {
-        (self.entries.into_values(), self.unknown)
+        let Self { by_key, mut entries, unknown, .. } = self;
+        let turns = by_key.into_values().flatten();
+        (turns.filter_map(move |(_, effect)| entries.remove(&effect)), unknown)
     }
 }

@@ -37,10 +37,14 @@ impl State {
     /// The run as it is now, as a state that began with [`State::new`] has it.
     #[must_use]
     pub fn snapshot(&mut self) -> State {
+        // What only a recording state keeps is as much as all the rest: it is set aside, and not copied.
         let recorder = self.recorder.take();
-        let mut now = self.clone();
+        let kept: Vec<_> = self.frames.iter_mut().map(Frame::take_retired).collect();
+        let now = self.clone();
+        for (frame, kept) in self.frames.iter_mut().zip(kept) {
+            frame.keep_retired(kept);
+        }
         self.recorder = recorder;
-        now.frames.iter_mut().for_each(Frame::forget_retired);
         now
     }
 
@@ -104,22 +108,22 @@ impl State {
         let begun = past.visits.iter().filter(|(_, visits)| **visits > 0);
         begun.filter_map(|(id, _)| place(id)).for_each(|node| self.reuse.note_begun(Spot { frame: 0, node }));
         for (id, kept) in past.edited(texts) {
-            match place(&id) {
+            match place(id) {
                 Some(node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
-                    self.reuse.add(Spot { frame: 0, node }, kept, true);
+                    self.reuse.add(Spot { frame: 0, node }, kept.into_owned(), true);
                 }
                 None => {
                     if let Some(write) = kept.write.filter(|_| kept.is_success()) {
                         self.reuse.add_elsewhere(write);
                     }
-                    self.reuse.add_unmatched(id, kept);
+                    self.reuse.add_unmatched(id.clone(), kept.into_owned());
                 }
                 Some(node) => {
                     if let Some(lineage) = self.lineage.as_mut().filter(|_| node < first) {
                         lineage.keeps(&kept.effect, kept.saved().0);
                     }
                     if keeps {
-                        rest.kept.push((id, kept));
+                        rest.kept.push((id.clone(), kept.into_owned()));
                     }
                 }
             }
@@ -268,10 +272,10 @@ impl State {
                         lineage.keeps(&kept.effect, kept.saved().0);
                     }
                     if self.recorder.is_some() {
-                        inner.kept.insert(kept.effect.clone(), (site, kept.clone()));
+                        inner.kept.insert(kept.effect.clone(), (site, kept.clone().into_owned()));
                     }
                     if !stands && (kept.is_success() || kept.unknown().is_some()) {
-                        self.reuse.add(spot, kept, true);
+                        self.reuse.add(spot, kept.into_owned(), true);
                     }
                 }
                 None => kept.write.filter(|_| kept.is_success()).into_iter().for_each(|write| {

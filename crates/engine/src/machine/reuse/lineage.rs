@@ -11,7 +11,7 @@ use crate::machine::usage::Usage;
 use crate::schedule::paths;
 use crate::template::{Root, classify};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What stands behind a request of a fork, or of a run that was resumed.
@@ -21,6 +21,8 @@ pub enum Origin {
     Kept(Saved),
     /// It took a recorded outcome.
     Reused(Saved),
+    /// It took one that the fork gave another text (E-19).
+    Edited(Saved),
     /// It was asked for again, or for the first time.
     Afresh(Afresh),
 }
@@ -168,7 +170,7 @@ impl Face {
 /// What became of the requests of a run that began anew.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage {
-    origins: BTreeMap<EffectId, Origin>,
+    origins: HashMap<EffectId, Origin>,
     saved: Saved,
     /// Nodes that asked for something afresh, and those of which a message was edited, by what events call them.
     afresh: HashSet<Arc<str>>,
@@ -236,7 +238,8 @@ impl State {
         let name = self.name(node);
         if let Some(lineage) = &mut self.lineage {
             lineage.saved.add(&saved);
-            lineage.origins.insert(effect.clone(), Origin::Reused(saved));
+            let origin = if edited { Origin::Edited(saved) } else { Origin::Reused(saved) };
+            lineage.origins.insert(effect.clone(), origin);
             if edited {
                 lineage.messages.insert(name);
             }

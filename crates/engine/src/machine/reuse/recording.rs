@@ -7,6 +7,7 @@ use crate::machine::reuse::cache::{Key, RecordedOutcome};
 use crate::place::FramePath;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -43,9 +44,11 @@ impl Recording {
 
     /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
     /// node again, in later visits, is what the edit takes the place of.
-    pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, RecordedOutcome)> {
-        let kept = self.kept.iter().map(|(node, kept)| (node, kept));
-        self.edited_of(kept, texts).into_iter().map(|(node, kept)| (node.clone(), kept)).collect()
+    pub(crate) fn edited<'p>(
+        &'p self,
+        texts: &BTreeMap<EffectId, Arc<str>>,
+    ) -> Vec<(&'p Arc<str>, Cow<'p, RecordedOutcome>)> {
+        self.edited_of(self.kept.iter().map(|(node, kept)| (node, kept)), texts)
     }
 
     /// The same of these.
@@ -53,7 +56,7 @@ impl Recording {
         &'p self,
         kept: impl Iterator<Item = (&'p Of, &'p RecordedOutcome)> + Clone,
         texts: &BTreeMap<EffectId, Arc<str>>,
-    ) -> Vec<(&'p Of, RecordedOutcome)> {
+    ) -> Vec<(&'p Of, Cow<'p, RecordedOutcome>)> {
         let texts: BTreeMap<&EffectId, &Arc<str>> =
             texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
         let edits: Vec<(&Of, &RecordedOutcome)> =
@@ -64,14 +67,18 @@ impl Recording {
         };
         let rest = kept.filter(|(node, kept)| !later(node, kept));
         rest.map(|(node, kept)| {
+            let text = texts.get(&kept.effect);
+            if text.is_none() && !kept.beside {
+                return (node, Cow::Borrowed(kept));
+            }
             let mut kept = kept.clone();
             // What stands beside a failure of the source is judged like anything else in a fork.
             kept.beside = false;
-            if let Some(text) = texts.get(&kept.effect) {
+            if let Some(text) = text {
                 kept.outcome = with_text(&kept.outcome, text);
                 kept.edited = true;
             }
-            (node, kept)
+            (node, Cow::Owned(kept))
         })
         .collect()
     }
