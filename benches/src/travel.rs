@@ -22,6 +22,8 @@ impl World {
         let folder = folder()?;
         std::fs::write(folder.path().join("plan.json"), document.to_string())?;
         std::fs::write(folder.path().join("replies.yaml"), "- reply: {text: said}\n")?;
+        // More rounds than a loop has by itself.
+        std::fs::write(folder.path().join("selvedge.toml"), "[limits]\nloop_iterations = 100_000\n")?;
         let environment = Environment::new([], folder.path().to_owned());
         let host = Host::new(environment).in_state_dir(Some(&folder.path().join("state")));
         Ok(Self { host, folder })
