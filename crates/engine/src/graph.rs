@@ -377,6 +377,29 @@ pub struct Call {
     /// Seconds a call may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<f64>,
+    /// What an operation is told that works between the rounds of another node.
+    #[serde(default, skip_serializing_if = "Told::is_nothing")]
+    pub told: Told,
+}
+
+/// What an operation is told beside its arguments: it stands in the run already, and in its event there is a digest of it (E-08, E-40).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// `calls`: what tools were called for since a graph last worked between the rounds, and what came of it.
+    Calls,
+    /// The same, and `texts`: all that is said in the conversation, where the provider does not count it.
+    Conversation,
+}
+
+impl Told {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
 }
 
 /// Retries of a tool's transient faults (P-24, D-17).

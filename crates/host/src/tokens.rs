@@ -2,7 +2,7 @@
 
 use selvedge_engine::tool_text;
 use selvedge_models::tokens::{Counts, Encoding};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ const NOTE: u64 = 40;
 /// What conversations of this process have come to.
 static COUNTS: LazyLock<Counts> = LazyLock::new(Counts::default);
 
-/// `{calls, used, texts, tool_output_tokens, encoding}` gives `{tokens, long}`.
+/// `{calls, used, texts, tool_output_tokens, context_tokens, encoding}` gives `{tokens, long}`.
 ///
 /// What a provider said is what its last request with the reply came to: since then only the results of calls are new. Where it said
 /// nothing, `texts` are all of the conversation.
@@ -24,7 +24,8 @@ pub(crate) fn measure(args: &Value) -> Value {
     let most = number("tool_output_tokens").unwrap_or(u64::MAX);
     let used = number("used").unwrap_or_default();
     let list = |name: &str| args.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let (mut tokens, mut long) = (used, Map::new());
+    let read = number("context_tokens").unwrap_or(u64::MAX) / 4 * 3;
+    let (mut tokens, mut long) = (used, Vec::new());
     if used == 0 {
         let texts = list("texts").iter().filter_map(Value::as_str);
         tokens = texts
@@ -42,7 +43,8 @@ pub(crate) fn measure(args: &Value) -> Value {
             stays = encoding.count(&cut).min(whole);
             // What has no more in it than the note of a cut is left as it is.
             if stays < whole {
-                long.insert(id.to_owned(), cut.into());
+                let text = if whole > read { shortened(encoding, &text, whole, read).into() } else { text };
+                long.push(json!({"id": id, "tokens": whole, "cut": cut, "text": text}));
             }
         }
         // It is among the texts already.
@@ -97,7 +99,7 @@ mod tests {
         });
         let new =
             2 + count(r#"{"x":1}"#) + count(r#"{"error":{"type":"timeout","message":"m"}}"#) + 3 * AROUND;
-        assert_eq!(measure(&args), json!({"tokens": 1000 + new, "long": {}}));
+        assert_eq!(measure(&args), json!({"tokens": 1000 + new, "long": []}));
     }
 
     #[test]
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!(measure(&other)["tokens"], Encoding::O200kBase.count("größer 日本") + AROUND);
         for nonsense in [json!(null), json!({}), json!({"calls": 1, "texts": "x", "used": -1, "encoding": 7})]
         {
-            assert_eq!(measure(&nonsense), json!({"tokens": 0, "long": {}}));
+            assert_eq!(measure(&nonsense), json!({"tokens": 0, "long": []}));
         }
     }
 
@@ -123,20 +125,34 @@ mod tests {
                 let args = json!({"used": 0, "texts": texts, "calls": call, "tool_output_tokens": most});
                 let whole = count(text);
                 let measured = measure(&args);
-                let Some(cut) = measured["long"]["a"].as_str() else {
+                let Some(cut) = measured["long"][0]["cut"].as_str() else {
                     assert!(whole <= most);
                     continue;
                 };
                 assert!(cut.contains(&format!("of {whole} tokens were left out here")), "{cut}");
                 assert!(count(cut) <= most.max(NOTE), "{most}: {}", count(cut));
                 assert_eq!(measured["tokens"], count(cut) + 2 + 2 * AROUND);
-                assert!(measured["long"].get("b").is_none());
+                assert_eq!(measured["long"].as_array().unwrap().len(), 1);
+                assert_eq!(
+                    (&measured["long"][0]["id"], &measured["long"][0]["tokens"]),
+                    (&json!("a"), &json!(whole))
+                );
+                assert_eq!(measured["long"][0]["text"], **text, "a model reads all of it");
             }
         }
         let args = json!({"used": 1, "calls": [{"id": "a", "output": words}], "tool_output_tokens": 100});
         let measured = measure(&args);
-        let cut = measured["long"]["a"].as_str().unwrap();
+        let cut = measured["long"][0]["cut"].as_str().unwrap();
         assert!(cut.starts_with("word0 word1 ") && cut.ends_with("word4999 "), "{cut}");
         assert_eq!(measured["tokens"], 1 + count(cut) + AROUND);
+        // What no model can read is cut for it, too.
+        let args = json!({"used": 1, "calls": [{"id": "a", "output": words}], "tool_output_tokens": 100, "context_tokens": 1000});
+        let measured = measure(&args);
+        let text = measured["long"][0]["text"].as_str().unwrap();
+        assert!(
+            count(text) <= 750 && text.starts_with("word0 word1 ") && text.ends_with("word4999 "),
+            "{}",
+            count(text)
+        );
     }
 }

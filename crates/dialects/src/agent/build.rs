@@ -4,7 +4,7 @@ use crate::leaves::{self, OUT};
 use selvedge_engine::expression::{Condition, Expression};
 use selvedge_engine::graph::{
     Act, Call, Control, Draft, Flow, Infer, Join, Loop, Node, Paths, PathsOf, Retry, Strategy, ThreadDef,
-    Times, Way, When,
+    Times, Told, Way, When,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{Graph, GraphIx, Ix, NodeIx, ReplySchema, Table, ThreadIx, ToolDef};
@@ -29,7 +29,7 @@ pub(crate) enum On {
 pub(crate) const END: &str = "end";
 
 /// The nodes that people are told of, and what they do. The others have no name: progress says nothing of them, unless they fail.
-const TOLD: [(&str, &str); 18] = [
+const TOLD: [(&str, &str); 20] = [
     ("rounds", "of the work"),
     ("manager", "decides which tools are needed"),
     ("build", "builds tools"),
@@ -40,8 +40,10 @@ const TOLD: [(&str, &str); 18] = [
     ("mend", "mends tools"),
     ("replay", "repeats recorded calls"),
     ("equivalence", "compares two outputs"),
+    ("findings", "writes down what was found"),
     ("judge", "tells whether that will do"),
     ("failure_report", "tells what failed"),
+    ("summary", "sums up a long output"),
     ("compact", "sums up"),
     ("integrate", "gives the answer"),
     ("optimise", "makes the tools of a batch part of the library"),
@@ -138,8 +140,13 @@ pub(crate) fn give(value: Value) -> Option<Draft> {
 
 /// Calls an operation of these with these arguments.
 pub(crate) fn call(operation: &Arc<ToolDef>, args: Value) -> Option<Draft> {
+    call_told(operation, args, Told::Nothing)
+}
+
+/// The same with what it is told of the rounds between which it works.
+pub(super) fn call_told(operation: &Arc<ToolDef>, args: Value, told: Told) -> Option<Draft> {
     let args = JsonTemplate::from_value(args).ok()?;
-    let call = Call { tool: operation.name.clone(), args, retry: Retry::default(), timeout_s: None };
+    let call = Call { tool: operation.name.clone(), args, retry: Retry::default(), timeout_s: None, told };
     Some(leaf("call", Act::Call(call)))
 }
 

@@ -1,13 +1,15 @@
 //! What is done between the rounds of an executor: calls of unproven tools are classed, failing tools mended, and a conversation
 //! that has become too large is shortened (A-11, A-12, A-14 … A-16).
 
-use super::build::{Graphs, ask, call, compute, done, each, fault, flow, for_each, leaf, set, step, when};
+use super::build::{
+    Graphs, ask, call, call_told, compute, done, each, fault, flow, for_each, give, leaf, set, step, when,
+};
 use super::operations as op;
-use super::prompts::{SUMMARY, TOOL_CLASS};
+use super::prompts::{LONG_OUTPUT, SUMMARY, TOOL_CLASS};
 use super::schemas;
 use super::{JUDGING, Lowering};
 use selvedge_engine::GraphIx;
-use selvedge_engine::graph::{Act, Between, Edit};
+use selvedge_engine::graph::{Act, Between, Edit, Told};
 use selvedge_engine::template::{JsonTemplate, Template};
 use serde_json::json;
 use std::sync::Arc;
@@ -50,8 +52,9 @@ impl Lowering<'_> {
         let names = compute("names", "settle.output.mend.map(m, m.name)")?;
         let bindings = call(&op::bindings(), json!({"depth": depth, "names": "{{names}}"}))?;
         let bind = leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{rebind.output.tools}}")).ok()?));
+        let outputs = self.long_output(graphs, query)?;
+        let shortening = self.shortening(graphs, thread)?;
         let compact = || when(&format!("measure.output.tokens > {context} && !last"), "compact");
-        let shorten = JsonTemplate::from_value(json!("{{measure.output.long}}")).ok()?;
         let mut summary = vec![set("history", json!("what has been said in this conversation until now"))?];
         if let Some(query) = query {
             summary.push(set("query", json!(query))?);
@@ -61,11 +64,11 @@ impl Lowering<'_> {
         let graph = flow(
             &[thread],
             vec![
-                step("begin", None, vec![], vec![when("size(calls) > 0", "look"), done("size")]),
+                step("begin", None, vec![], vec![when("calls > 0", "look"), done("size")]),
                 step(
                     "look",
                     None,
-                    vec![call(&op::calls(), json!({"depth": depth, "calls": "{{calls}}"}))?],
+                    vec![call_told(&op::calls(), json!({"depth": depth}), Told::Calls)?],
                     vec![
                         when(
                             "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) + size(look.output.keep) == 0",
@@ -84,10 +87,17 @@ impl Lowering<'_> {
                 step(
                     "settle",
                     None,
-                    vec![call(
-                        &op::settle(),
-                        json!({"depth": depth, "calls": "{{calls}}", "looked": "{{look.output}}", "classes": "{{classes.output}}"}),
-                    )?],
+                    vec![
+                        compute("asked", "look.output.ask.map(a, a.id)")?,
+                        call_told(
+                            &op::settle(),
+                            json!({
+                                "depth": depth, "classes": "{{classes.output}}",
+                                "looked": {"ask": "{{asked}}", "failed": "{{look.output.failed}}", "misused": "{{look.output.misused}}"},
+                            }),
+                            Told::Calls,
+                        )?,
+                    ],
                     told,
                 ),
                 step("tell", Some(0), vec![say], settled()),
@@ -109,25 +119,32 @@ impl Lowering<'_> {
                 step(
                     "measure",
                     None,
-                    vec![call(
+                    vec![call_told(
                         &op::measure(),
                         json!({
-                            "calls": "{{calls}}", "used": "{{used}}", "texts": "{{texts}}",
-                            "tool_output_tokens": self.settings.tool_output_tokens, "encoding": self.settings.encoding,
+                            "used": "{{used}}", "tool_output_tokens": self.settings.tool_output_tokens,
+                            "context_tokens": context, "encoding": self.settings.encoding,
                         }),
+                        Told::Conversation,
                     )?],
                     vec![
-                        when("size(measure.output.long) > 0", "shorten"),
+                        when("size(measure.output.long) > 0 && !last", "outputs"),
                         compact(),
                         done("end"),
                         fault("end"),
                     ],
                 ),
                 step(
+                    "outputs",
+                    None,
+                    vec![each("{{measure.output.long}}", "long", outputs)?],
+                    vec![done("shorten"), fault("end")],
+                ),
+                step(
                     "shorten",
-                    Some(0),
-                    vec![leaf("edit", Act::Edit(Edit::Shorten(shorten)))],
-                    vec![compact(), done("end")],
+                    None,
+                    vec![for_each("{{measure.output.long}}", "one", MOST, shortening)?],
+                    vec![compact(), done("end"), fault("end")],
                 ),
                 step("compact", Some(0), summary, vec![done("end"), fault("end")]),
             ],
@@ -146,6 +163,44 @@ impl Lowering<'_> {
         let mut leaves = vec![set("question", json!("{{asked.question}}"))?];
         leaves.extend(ask(self.settings.prompt(TOOL_CLASS), "tool_analyze", Some(schemas::tool_class()))?);
         let graph = flow(&[JUDGING], vec![step("class", Some(0), leaves, vec![])])?;
+        Some(graphs.push(Arc::new(graph)))
+    }
+
+    /// A path that says what stands for the output `long`: what a model makes of it for the task, which is no longer than its
+    /// beginning and its end, else these.
+    fn long_output(&self, graphs: &mut Graphs, query: Option<&str>) -> Option<GraphIx> {
+        let mut leaves = vec![set("output", json!("{{long.text}}"))?];
+        if let Some(query) = query {
+            leaves.push(set("query", json!(query))?);
+        }
+        leaves.extend(ask(self.settings.prompt(LONG_OUTPUT), "summarize", None)?);
+        let note = "[… a summary for the task stands for this output of {{long.tokens}} tokens …]\n{{summary.output}}";
+        let graph = flow(
+            &[JUDGING],
+            vec![
+                step(
+                    "summary",
+                    Some(0),
+                    leaves,
+                    vec![
+                        when("size(string(summary.output)) <= size(long.cut)", "said"),
+                        done("cut"),
+                        fault("cut"),
+                    ],
+                ),
+                step("said", None, vec![give(json!(note))?], vec![]),
+                step("cut", None, vec![give(json!("{{long.cut}}"))?], vec![]),
+            ],
+        )?;
+        Some(graphs.push(Arc::new(graph)))
+    }
+
+    /// Puts what was said of the output `one` in its place.
+    fn shortening(&self, graphs: &mut Graphs, thread: &str) -> Option<GraphIx> {
+        let said = compute("said", "outputs.output[string(index)]")?;
+        let edit = JsonTemplate::from_value(json!({"{{one.id}}": "{{said}}"})).ok()?;
+        let edit = leaf("edit", Act::Edit(Edit::Shorten(edit)));
+        let graph = flow(&[thread], vec![step("shortened", Some(0), vec![said, edit], vec![])])?;
         Some(graphs.push(Arc::new(graph)))
     }
 

@@ -2,7 +2,8 @@
 //! implements them; here is what they are given and what they answer.
 //!
 //! All but [`requests`], [`codex`] and [`measure`] take `depth`: how many frames the call is below the agent's own, whose place is the task that
-//! private tools belong to (A-18).
+//! private tools belong to (A-18). `calls` and `texts` of those that work between rounds are told beside their arguments
+//! ([`selvedge_engine::graph::Told`]).
 
 use crate::steps::BUILT_IN;
 use selvedge_engine::graph::INTERNAL;
@@ -30,8 +31,8 @@ macro_rules! operation {
 pub(crate) use operation;
 
 operation! {
-    /// Which tools there are: `{depth}` gives `{"tools": [{"name", "description", "from": "task" | "library" | "configured"}]}`, private
-    /// ones first (A-01).
+    /// Which tools there are: `{depth}` gives `{"tools": [{"name", "description", "from": "task" | "library" | "configured"}], "allowed":
+    /// text}`, private ones first (A-01); `allowed` tells a coder what a tool may declare in this run (A-08).
     tools, Read, "Lists the tools that a task may use.", json!({})
 }
 operation! {
@@ -45,8 +46,8 @@ operation! {
 }
 operation! {
     /// A coder's file becomes a version of the task's (A-08, A-28): `{depth, name, reply | file, coder, model?, request, replaces?}` gives
-    /// `{"ok": bool, "errors": [text], "version", "tool"}`. `reply` is a model's words with one ```python fence, `file` the text itself
-    /// (null: nothing was written). `replaces` is the version that it is to mend; without one the new version is the task's own from
+    /// `{"ok": bool, "errors": [text], "version", "tool", "long": bool}`. `reply` is a model's words with one ```python fence, `file` the text itself
+    /// (null: nothing was written); `long`: it is too long to stand before its author again. `replaces` is the version that it is to mend; without one the new version is the task's own from
     /// then on.
     draft, Idempotent, "Takes a coder's file in.", json!({"name": {"type": "string"}})
 }
@@ -63,8 +64,8 @@ operation! {
     calls, Read, "Looks at what became of calls.", json!({"calls": {"type": "array"}})
 }
 operation! {
-    /// What the classes of calls mean for the tools (A-15): `{depth, calls, looked, classes: {index of ask: {"class", "reason"}}}`, or a list of
-    /// them in which null stands for what nobody could say, gives
+    /// What the classes of calls mean for the tools (A-15): `{depth, calls, looked: {"ask": [id], "failed", "misused"}, classes: {index
+    /// of ask: {"class", "reason"}}}`, or a list of them in which null stands for what nobody could say, gives
     /// `{"say": text, "proven": [name], "mend": [{"name", "version", "calls": [id], "brief"}]}`. The calls are recorded; `say` tells the model
     /// of calls that violated their schema, `brief` a coder what failed, with the file as it is.
     settle, Idempotent, "Records calls, and says which tools are to be mended.", json!({"calls": {"type": "array"}})
@@ -85,9 +86,10 @@ operation! {
     retire, Idempotent, "Retires a tool.", json!({"version": {"type": "string"}, "reason": {"type": "string"}})
 }
 operation! {
-    /// How large a conversation has become (A-11 … A-13): `{calls, used, texts, tool_output_tokens, encoding}`, where `used` are the tokens of the
+    /// How large a conversation has become (A-11 … A-13): `{calls, used, texts, tool_output_tokens, context_tokens, encoding}`, where `used` are the tokens of the
     /// last request with its reply by the provider's figures (0: not told), and `texts`, where it said none, all that is said in it, gives
-    /// `{"tokens": n, "long": {id of a call: what stands for its output}}`.
+    /// `{"tokens": n, "long": [{"id", "tokens", "cut", "text"}]}`: of each output that is too long its beginning and end, and as much of it as a
+    /// model can read that sums it up.
     measure, Pure, "Counts tokens.", json!({"calls": {"type": "array"}})
 }
 operation! {

@@ -37,7 +37,7 @@ prompts! {
     /// The beginning of the executor's thread.
     EXECUTOR = "executor": ["guidance", "response", "query"];
     /// What a coder is asked to write.
-    CODER = "coder": ["name", "description", "input_schema", "output_schema", "errors"];
+    CODER = "coder": ["name", "description", "input_schema", "output_schema", "allowed", "errors"];
     /// What a coder is asked to mend.
     MEND = "mend": ["brief", "errors"];
     /// What a coder is asked to make of several tools (V-08).
@@ -48,8 +48,10 @@ prompts! {
     TOOL_CLASS = "tool_class": ["question"];
     /// Whether two outputs are as good as each other.
     EQUIVALENCE = "equivalence": ["question"];
-    /// A part of a thread in short.
+    /// A part of a thread in short.
     SUMMARY = "summary": ["query", "history"];
+    /// What stands for an output that is too long.
+    LONG_OUTPUT = "long_output": ["query", "output"];
     /// What is handed on when the steps are used up.
     HAND_OVER = "hand_over": ["query", "history"];
     /// The end of the task.
@@ -64,7 +66,7 @@ mod tests {
     /// The placeholders of each are those that are filled, once each; and what is quoted stands last, between its two lines.
     #[test]
     fn each_prompt_has_its_placeholders_behind_all_instructions() {
-        assert_eq!(ALL.len(), 13);
+        assert_eq!(ALL.len(), 14);
         for prompt in ALL {
             let template = Template::parse(prompt.text).unwrap_or_else(|e| panic!("{}: {e:?}", prompt.name));
             let found: Vec<String> = template.placeholders().map(|found| found.raw.to_string()).collect();

@@ -5,7 +5,7 @@ use crate::ToolSource;
 use crate::head::each_once;
 use crate::leaves::{self, MAX_ROUNDS, Talk};
 use selvedge_engine::graph::{
-    Act, Call, Draft, Flow, Infer, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef,
+    Act, Call, Draft, Flow, Infer, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef, Told,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{AskKind, Graph, ModelSettings, ReplySchema, Slice, ThreadIx};
@@ -93,7 +93,7 @@ impl NodeLowering<'_> {
             let (retry, timeout_s) = (self.retry(), self.timeout());
             drafts.push((
                 "call",
-                Act::Call(Call { tool: tool.value.clone(), args, retry, timeout_s }),
+                Act::Call(Call { tool: tool.value.clone(), args, retry, timeout_s, told: Told::Nothing }),
                 Vec::new(),
             ));
         }

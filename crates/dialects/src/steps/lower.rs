@@ -19,7 +19,7 @@ use super::replan::{Context, compiler};
 use crate::leaves::{self, OUT};
 use selvedge_engine::graph::{
     Act, Action, Alternative, Call, Draft, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError,
-    Recovery as Limits, Tail,
+    Recovery as Limits, Tail, Told,
 };
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{LeafIx, ReplySchema, Table, TailIx};
@@ -109,7 +109,8 @@ impl Lowering<'_> {
             None => JsonTemplate::from_value(empty()).ok()?,
         };
         let (retry, timeout_s) = (leaves::retry(step.retry.as_ref()), leaves::seconds(step.timeout.as_ref()));
-        let call = Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s });
+        let call =
+            Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s, told: Told::Nothing });
         let mut leaves = Table::with_capacity(1);
         // The first leaf of the tail is next after the only one of its own.
         let edges = [(Guard::Fault, Some(LeafIx(1))), (Guard::Always, None)];

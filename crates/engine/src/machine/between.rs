@@ -1,14 +1,17 @@
 //! What a graph is given that works between the rounds of a model and its tools: what was called since it did so last,
 //! and how large the conversation has become.
 
+use super::node::Visit;
+use super::reuse::said::digest;
 use super::since::Made;
 use super::state::State;
 use crate::effect::Tokens;
 use crate::fault::Fault;
-use crate::graph::Act;
-use crate::ids::NodeRef;
+use crate::graph::{Act, Call, Told, hex};
+use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl State {
@@ -50,41 +53,87 @@ impl State {
         let Some(visit) = self.visit_mut(node) else { return Vec::new() };
         let (rounds, bytes) = (visit.rounds, visit.thread.bytes());
         let since = visit.extra_mut().since.get_or_insert_default();
-        let (calls, used) = (std::mem::take(&mut since.calls), since.used);
-        let texts: Vec<Value> = match (used, self.visit(node)) {
-            (0, Some(visit)) => visit.thread.iter().map(|ix| json!(self.messages[ix].content)).collect(),
-            _ => Vec::new(),
-        };
-        let calls: Vec<Value> = calls.into_iter().map(Made::into_value).collect();
+        since.told = std::mem::take(&mut since.calls);
         let given = [
-            ("calls", Value::Array(calls)),
+            ("calls", since.told.len().into()),
             ("rounds", rounds.into()),
             ("last", last.into()),
             ("bytes", bytes.into()),
-            ("used", used.into()),
-            ("texts", Value::Array(texts)),
+            ("used", since.used.into()),
         ];
         given.into_iter().map(|(name, value)| (name.into(), value)).collect()
     }
+
+    /// What the operation of a leaf is told, and of whom: the node between whose rounds it works.
+    fn told(&self, node: NodeRef, leaf: LeafIx) -> Option<(Told, NodeRef)> {
+        let Act::Call(Call { told, .. }) = &self.leaf(node, leaf).act else { return None };
+        let (around, _) = self.of(node).opened_by.filter(|_| *told != Told::Nothing)?;
+        matches!(self.live_act(around), Some(Act::Loop(times)) if times.times.is_aside())
+            .then_some((*told, around))
+    }
+
+    /// Arguments of an operation, with a digest of what it is told beside them: other calls are another request (E-29).
+    pub(super) fn with_digest(&self, node: NodeRef, leaf: LeafIx, mut args: Value) -> Value {
+        if let (Some((told, of)), Some(members)) = (self.told(node, leaf), args.as_object_mut())
+            && let Some(visit) = self.visit(of)
+        {
+            let texts =
+                self.tells_texts(told, visit).then(|| self.said.in_thread(&visit.thread, &self.messages));
+            let digest = digest(&(Row::of(visit), texts));
+            members.insert("told".to_owned(), hex(&digest).into());
+        }
+        args
+    }
+
+    /// The same with what it is told in full, as whoever operates gets it.
+    pub(super) fn with_told(&self, node: NodeRef, leaf: LeafIx, mut args: Value) -> Value {
+        if let (Some((told, of)), Some(members)) = (self.told(node, leaf), args.as_object_mut())
+            && let Some(visit) = self.visit(of)
+        {
+            members.insert("calls".to_owned(), json!(Row::of(visit)));
+            if self.tells_texts(told, visit) {
+                let texts = visit.thread.iter().map(|ix| json!(self.messages[ix].content));
+                members.insert("texts".to_owned(), texts.collect());
+            }
+        }
+        args
+    }
+
+    /// Whether nobody has counted what is said.
+    fn tells_texts(&self, told: Told, visit: &Visit) -> bool {
+        let used = visit.extra.as_ref().and_then(|extra| extra.since.as_ref()).map_or(0, |since| since.used);
+        told == Told::Conversation && used == 0
+    }
 }
 
-impl Made {
-    fn into_value(self) -> Value {
-        let mut row = Map::new();
-        row.insert("id".to_owned(), json!(self.call.id));
-        row.insert("tool".to_owned(), json!(self.call.name));
-        row.insert("version".to_owned(), json!(self.version));
-        row.insert("arguments".to_owned(), self.call.arguments);
-        match self.result {
-            Ok(output) => {
-                let output = Arc::try_unwrap(output).unwrap_or_else(|output| Value::clone(&output));
-                row.insert("output".to_owned(), output)
-            }
-            Err(fault) => {
-                let error = json!({"type": fault.kind.name(), "message": fault.message});
-                row.insert("error".to_owned(), error)
-            }
-        };
-        Value::Object(row)
+/// A call as an operation is told of it.
+#[derive(Serialize)]
+struct Row<'m> {
+    id: &'m str,
+    tool: &'m str,
+    version: &'m str,
+    arguments: &'m Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'m Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+impl<'m> Row<'m> {
+    fn of(visit: &'m Visit) -> Vec<Self> {
+        let since = visit.extra.as_ref().and_then(|extra| extra.since.as_ref());
+        since.into_iter().flat_map(|since| &since.told).map(Self::made).collect()
+    }
+
+    fn made(made: &'m Made) -> Self {
+        let error = |fault: &Fault| json!({"type": fault.kind.name(), "message": fault.message});
+        Self {
+            id: &made.call.id,
+            tool: &made.call.name,
+            version: &made.version,
+            arguments: &made.call.arguments,
+            output: made.result.as_deref().ok(),
+            error: made.result.as_ref().err().map(|fault| error(fault)),
+        }
     }
 }

@@ -33,7 +33,7 @@ impl State {
                     effect: effect.clone(),
                     node: def.id.clone(),
                     tool: Arc::clone(self.tool(pending.node, &slot.call.name)?),
-                    args: slot.call.arguments.clone(),
+                    args: self.with_told(pending.node, visit.leaf?, slot.call.arguments.clone()),
                     timeout_s,
                 };
                 Some(match is_operation(&slot.call.name) {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
     pub(super) calls: Vec<Made>,
+    /// What the graph that works there is told of: the calls before these.
+    pub(super) told: Vec<Made>,
     /// Tokens of the last request and its reply, by the provider's figures; 0 if it said none.
     pub(super) used: u64,
 }

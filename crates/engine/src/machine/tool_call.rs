@@ -48,7 +48,7 @@ impl State {
             return self.failed(node, Fault::new(FaultKind::UnknownTool, "there is nothing to call"));
         };
         let arguments = match self.fixed_arguments(node, visit, leaf) {
-            Ok(arguments) => arguments,
+            Ok(arguments) => self.with_digest(node, leaf, arguments),
             Err(fault) => return self.failed(node, fault),
         };
         let effect = self.effect_id(node, visit, leaf, None, 1);

@@ -1,6 +1,6 @@
 //! Forks and reuse (E-19, E-29), event by event, on graphs made by hand.
 
-use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef, Told};
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, Limits, ModelReply, Outcome,
@@ -43,7 +43,8 @@ mod support {
     /// A node that calls a tool named after its effects.
     pub(super) fn tool(id: &str, name: &str, args: serde_json::Value) -> Node {
         let args = JsonTemplate::parse(&args).unwrap();
-        let call = Call { tool: name.into(), args, retry: Retry::default(), timeout_s: None };
+        let call =
+            Call { tool: name.into(), args, retry: Retry::default(), timeout_s: None, told: Told::Nothing };
         node(id, vec![("call", Act::Call(call))])
     }
 

@@ -10,7 +10,7 @@ use crate::leaves::{self, MAX_ROUNDS, OUT, Talk};
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{
     Act, Call, Draft, Edit, Expects, Flow, Guard, Infer, Join as GraphJoin, Loop, Node, Paths, PathsOf,
-    Sub as GraphSub, Times,
+    Sub as GraphSub, Times, Told,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{AskKind, ReplySchema, ThreadIx};
@@ -46,6 +46,7 @@ impl Flows<'_, '_> {
                     args: JsonTemplate::from_value(args).ok()?,
                     retry: leaves::retry(node.retry.as_ref()),
                     timeout_s: leaves::seconds(node.timeout.as_ref()),
+                    told: Told::Nothing,
                 };
                 drafts.push(("call", Act::Call(call), Vec::new()));
                 flow.thread = thread;

@@ -51,6 +51,11 @@ impl Said {
         self.on(thread, before.unwrap_or_default(), log, ids)
     }
 
+    /// The digest of all that a thread says.
+    pub(in crate::machine) fn in_thread(&self, thread: &Thread, log: &Log) -> Key {
+        self.on(thread, Key::default(), log, false)
+    }
+
     /// The digest of a thread behind what `before` is the digest of.
     fn on(&self, thread: &Thread, before: Key, log: &Log, ids: bool) -> Key {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +117,7 @@ impl<'m> Unnamed<'m> {
 }
 
 /// The digest of a value as JSON, which is not kept as text.
-pub(super) fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
+pub(in crate::machine) fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
     digested(Sha256::new(), content)
 }
 

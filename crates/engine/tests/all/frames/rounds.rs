@@ -171,33 +171,84 @@ fn a05_at_the_limit_a_summary_is_handed_over() {
 #[test]
 fn a12_what_works_between_rounds_is_told_what_was_called_and_how_large_the_thread_is() {
     let look = json!({"id": "look", "name": "look", "ways": [], "body": {"thread": 0, "leaves": [
-        {"name": "say", "act": {"say": "{{calls}} {{rounds}} {{last}} {{bytes}} {{used}} {{texts}}"}, "next": [{"when": "always", "to": 1}]},
+        {"name": "say", "act": {"say": "{{calls}} {{rounds}} {{last}} {{bytes}} {{used}}"}, "next": [{"when": "always", "to": 1}]},
         {"name": "short", "act": {"edit": {"shorten": {"c1": "short", "c7": "nobody's"}}}, "next": [{"when": "always", "to": 2}]},
         {"name": "drop", "act": {"edit": {"drop": ["c2"]}}, "next": [{"when": "always", "to": 3}]},
         {"name": "set", "act": {"set": ["bytes", 0]}}]}});
     let between = Some(Between { every: 9, over: Some(12), graph: GraphIx(0) });
     let graph = looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([look]))]));
     let mut world = World::begin(&graph);
-    let mut counted = calls("note", "", 1);
-    if let Outcome::Reply(reply) = &mut counted {
-        let reply = Arc::make_mut(reply);
-        reply.tokens.input = 40;
-        reply.tokens.output = 2;
-    }
     let asked =
-        tell(&mut world, vec![reply("hi"), counted, calls("write", "", 2), reply("done"), reply("end")]);
+        tell(&mut world, vec![reply("hi"), counted(1), calls("write", "", 2), reply("done"), reply("end")]);
     let told: Vec<String> = world.texts();
     assert_eq!(asked.len(), 5);
-    assert!(
-        told.iter().any(|text| text.starts_with(
-            r#"[{"id":"c1","tool":"note","version":"1","arguments":{},"output":"did"}] 1 false "#
-        ) && text.ends_with(r#" 42 []"#)),
-        "{told:?}"
-    );
-    // Of what was told once nothing is told again, and where the provider counts nothing, the texts are there to be counted.
-    let second = told.iter().find(|text| text.starts_with(r#"[{"id":"c2""#)).unwrap();
-    assert!(second.contains(r#" 2 false "#) && second.contains(r#" 0 ["hello","#), "{second}");
+    assert!(told.iter().any(|text| text.starts_with("1 1 false ") && text.ends_with(" 42")), "{told:?}");
+    // Of what was told once nothing is told again.
+    assert!(told.iter().any(|text| text.starts_with("1 2 false ") && text.ends_with(" 0")), "{told:?}");
     assert!(told.contains(&"short".to_owned()) && !told.contains(&"did".to_owned()), "{told:?}");
+    goes_on(&world, &graph, 0);
+    replays(&world, &graph);
+}
+
+/// A call of `note` in a reply whose tokens the provider counts.
+fn counted(id: usize) -> Outcome {
+    let mut counted = calls("note", "", id);
+    if let Outcome::Reply(reply) = &mut counted {
+        let tokens = &mut Arc::make_mut(reply).tokens;
+        (tokens.input, tokens.output) = (40, 2);
+    }
+    counted
+}
+
+#[test]
+fn a12_an_operation_between_rounds_is_told_calls_and_texts_that_stand_in_no_event() {
+    let call = |name: &str, told: &str, to| {
+        let act = json!({"call": {"tool": "selvedge__size", "args": {"own": 1}, "told": told}});
+        json!({"name": name, "act": act, "next": to})
+    };
+    let look = json!({"id": "look", "name": "look", "ways": [], "body": {"leaves": [
+        call("calls", "calls", json!([{"when": "always", "to": 1}])),
+        call("all", "conversation", json!([]))]}});
+    let between = Some(Between { every: 1, over: None, graph: GraphIx(0) });
+    let mut graph = Graph::clone(&looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([look]))])));
+    let size = json!({"name": "selvedge__size", "description": "", "input_schema": {}, "effects": "pure", "version": "1", "source": "built in"});
+    graph.tools.insert("selvedge__size".into(), serde_json::from_value(size).unwrap());
+    let graph = Arc::new(graph);
+    let mut world = World::begin(&graph);
+    let told = |world: &mut World| {
+        let effect = world.pending().remove(0);
+        let id = selvedge_engine::EffectId(effect.as_str().into());
+        let Some(Request::Operation(request)) = world.state.request(&id) else { panic!("{effect}") };
+        let kept = world.journal.iter().rev().find_map(|event| match event {
+            Event::Requested { effect, args: Some(args), .. } if *effect == id => Some(Value::clone(args)),
+            _ => None,
+        });
+        world.complete(&effect, Outcome::Output(Arc::new(json!("done"))));
+        (request.args, kept.unwrap())
+    };
+    let made = |n: usize| json!([{"id": format!("c{n}"), "tool": "note", "version": "1", "arguments": {}, "output": "did"}]);
+    let did = |world: &mut World| {
+        let tool = world.pending().remove(0);
+        world.complete(&tool, Outcome::Output(Arc::new(json!("did"))));
+    };
+    tell(&mut world, vec![reply("hi"), calls("note", "", 1)]);
+    did(&mut world);
+    let ((args, first), (all, second)) = (told(&mut world), told(&mut world));
+    let digest = first["told"].as_str().unwrap();
+    assert_eq!((digest.len(), &first), (64, &json!({"own": 1, "told": digest})));
+    assert_eq!(args, json!({"own": 1, "told": digest, "calls": made(1)}));
+    assert_eq!(second.as_object().unwrap().len(), 2, "{second}");
+    assert_ne!(second["told"], first["told"], "what is said is part of it");
+    assert_eq!((&all["calls"], &all["texts"]), (&made(1), &json!(["hello", "hi", "go", "", "did"])));
+    // Where the provider has counted, nobody has to read it all.
+    tell(&mut world, vec![counted(2)]);
+    did(&mut world);
+    let ((args, first), (all, second)) = (told(&mut world), told(&mut world));
+    assert_eq!((&args["calls"], &all["calls"]), (&made(2), &made(2)));
+    assert_eq!((all.get("texts"), &first["told"]), (None, &second["told"]));
+    assert_ne!(first["told"], json!(digest), "other calls are another request");
+    tell(&mut world, vec![reply("done"), reply("end")]);
+    assert_eq!(world.texts().last().map(String::as_str), Some("end"));
     goes_on(&world, &graph, 0);
     replays(&world, &graph);
 }

@@ -36,25 +36,18 @@ pub(super) struct CallError {
     pub(super) message: String,
 }
 
-/// What [`super::calls`] answers.
+/// What [`super::calls`] has found.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Looked {
-    /// Calls whose class a model was asked for.
+    /// Ids of calls whose class a model was asked for.
     #[serde(default)]
-    pub(super) ask: Vec<Asked>,
+    pub(super) ask: Vec<Arc<str>>,
     /// Ids of calls that failed.
     #[serde(default)]
     pub(super) failed: Vec<Arc<str>>,
     /// Ids of calls that the schema refused.
     #[serde(default)]
     pub(super) misused: Vec<Arc<str>>,
-}
-
-/// A call whose class a model was asked for.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Asked {
-    /// Its id.
-    pub(super) id: Arc<str>,
 }
 
 /// What models said, by the index of the question: an object, or a list. What one of them could not say, or said in another shape, is

@@ -86,7 +86,7 @@ fn ended(call: &Call, looked: &Looked, classes: &Verdicts) -> End {
     if looked.misused.contains(&call.id) {
         return End::Misuse(said.unwrap_or_default());
     }
-    let asked = looked.ask.iter().position(|asked| asked.id == call.id);
+    let asked = looked.ask.iter().position(|asked| *asked == call.id);
     match asked.and_then(|index| classes.get::<Class>(index)) {
         // A request that a site has refused proves nothing.
         Some(class) if class.class == "Success" && call.error.is_none() => End::Success,

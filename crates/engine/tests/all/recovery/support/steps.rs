@@ -2,7 +2,7 @@
 
 use selvedge_engine::graph::{
     Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery, Retry,
-    Tail,
+    Tail, Told,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{Effects, Graph, LeafIx, ReplySchema, TailIx, ToolDef};
@@ -75,7 +75,13 @@ impl Step {
         let recovers = rules.model || !rules.alternatives.is_empty();
         let retry = Retry { max: self.retry, backoff_s: None };
         let args = JsonTemplate::parse(&self.args).unwrap();
-        let call = Act::Call(Call { tool: self.tool.as_str().into(), args, retry, timeout_s: None });
+        let call = Act::Call(Call {
+            tool: self.tool.as_str().into(),
+            args,
+            retry,
+            timeout_s: None,
+            told: Told::Nothing,
+        });
         // The first leaf of the tail comes behind the only one of its own.
         let next = if recovers { vec![(Guard::Fault, 1)] } else { Vec::new() };
         Node {
