@@ -121,6 +121,8 @@ struct Shelf {
     heads: BTreeMap<Arc<str>, Arc<str>>,
     /// What each name has ever meant, oldest first; each version once.
     past: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// Of a task: all versions that it ever had.
+    drafted: BTreeSet<Arc<str>>,
 }
 
 /// What is known of one run by its effects.
@@ -159,6 +161,12 @@ impl Library {
     /// All versions, by hash.
     pub fn versions(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter()
+    }
+
+    /// The versions that a task ever had, by hash.
+    pub fn versions_of(&self, task: &str) -> impl Iterator<Item = &Version> {
+        let shelf = self.shelves.get(&Place::Task(task.into()));
+        shelf.into_iter().flat_map(|shelf| &shelf.drafted).filter_map(|hash| self.version(hash))
     }
 
     /// The name that a public name leads to: its own, or that of the tool it was merged into (V-09).

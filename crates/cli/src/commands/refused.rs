@@ -176,7 +176,7 @@ mod tests {
             (
                 "tools --json",
                 "`selvedge tools` needs a command",
-                "there are list, show, run, history, test, diff, rollback, import, export",
+                "there are list, show, run, history, test, diff, rollback, retire, import, export",
             ),
             (
                 "rnu",

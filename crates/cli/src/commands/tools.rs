@@ -25,6 +25,7 @@ pub(crate) fn tools(args: &ToolsArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         ToolsCommand::Test(args) => test::test(args, common, ui),
         ToolsCommand::Diff(args) => history::diff(args, common, ui),
         ToolsCommand::Rollback(args) => history::rollback(args, common, ui),
+        ToolsCommand::Retire(args) => history::retire(args, common, ui),
         ToolsCommand::Import(args) => import::import(args, common, ui),
         ToolsCommand::Export(args) => export::export(args, common, ui),
     }

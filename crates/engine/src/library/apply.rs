@@ -34,6 +34,8 @@ impl Library {
                 if let Place::Task(task) = place {
                     // It goes on.
                     self.ended.remove(task);
+                    let shelf = self.shelves.entry(place.clone()).or_default();
+                    Arc::make_mut(shelf).drafted.insert(Arc::clone(version));
                 }
             }
             Event::Validated { place, version, facts } => {

@@ -34,7 +34,7 @@ impl Library {
         let place = Place::Task(Arc::clone(&task));
         let mut after = self.clone();
         let mut events = Vec::new();
-        for known in self.versions() {
+        for known in self.versions_of(&task) {
             let Some(life) = known.lives.get(&place) else { continue };
             let (place, version) = (place.clone(), Arc::clone(&known.hash));
             let event = match life.stage {

@@ -84,7 +84,7 @@ fn publishes(store: &Store, run: &str) -> bool {
 pub(super) fn retired(library: &Library, task: &Arc<str>) -> BTreeSet<Arc<str>> {
     let place = Place::Task(Arc::clone(task));
     let in_use = |stage: Stage| !matches!(stage, Stage::Retired | Stage::Enhanced | Stage::RolledBack);
-    let known = library.versions().filter(|known| known.stage(&place) == Some(Stage::Retired));
+    let known = library.versions_of(task).filter(|known| known.stage(&place) == Some(Stage::Retired));
     let gone = known.filter(|known| !known.lives.values().any(|life| in_use(life.stage)));
     gone.map(|known| Arc::clone(&known.hash)).collect()
 }

@@ -39,6 +39,8 @@ pub(crate) enum ToolsCommand {
     Diff(DiffArgs),
     /// Let a name mean an earlier version again
     Rollback(RollbackArgs),
+    /// Take a tool out of use: its name means nothing any more
+    Retire(RetireArgs),
     /// Put tools into the library: a folder of Python files, or one file
     Import(ImportArgs),
     /// Write the library into a folder: files, manifest, recorded calls
@@ -211,6 +213,24 @@ pub(crate) struct RollbackArgs {
     pub(crate) tool: String,
     /// The version: its hash, or enough of its beginning
     pub(crate) version: String,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+const RETIRE_HELP: &str = "\
+Example:
+  selvedge tools retire word_count --reason \"it counts hyphens wrongly\"
+
+Nothing is lost: `selvedge tools list --all` still has it, and `selvedge tools rollback NAME VERSION` takes it into use again. Runs \
+that use it keep it.";
+
+/// `selvedge tools retire`.
+#[derive(Args, Debug)]
+#[command(after_help = RETIRE_HELP)]
+pub(crate) struct RetireArgs {
+    /// The tool's name
+    pub(crate) tool: String,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,

@@ -1,6 +1,6 @@
-//! `selvedge tools history`, `diff` and `rollback`: a tool's versions.
+//! `selvedge tools history`, `diff`, `rollback` and `retire`: a tool's versions.
 
-use super::args::{DiffArgs, HistoryArgs, RollbackArgs};
+use super::args::{DiffArgs, HistoryArgs, RetireArgs, RollbackArgs};
 use super::list::{counted, style};
 use crate::args::Common;
 use crate::failure::Exit;
@@ -201,12 +201,7 @@ fn unified(name: &str, a: &Version, b: &Version, old: &str, new: &str) -> String
 pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let store = writable(&dir, &args.tool)?;
-    let reason = args.reason.clone().unwrap_or_default();
-    secrets::refuse_text(
-        &secrets::named(&selvedge_host::config::Config::new(&ui.environment)),
-        "the reason",
-        &reason,
-    )?;
+    let reason = reason(args.reason.as_deref(), ui)?;
     let (from, to) = library::change(&store, |library| {
         let to = Arc::clone(&library::find(library, &args.tool, &args.version)?.hash);
         let from = library.head(&Place::Library, &args.tool).cloned();
@@ -229,6 +224,45 @@ pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<
         ui.result(&format!("{} is version {} now{from}\n", harmless(&args.tool), short(&to)));
     }
     Ok(Exit::Completed)
+}
+
+/// Takes the version that a name means out of use.
+pub(super) fn retire(args: &RetireArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
+    let store = writable(&dir, &args.tool)?;
+    let reason = reason(args.reason.as_deref(), ui)?;
+    let version = library::change(&store, |library| {
+        let Some(version) = library.head(&Place::Library, &args.tool).cloned() else {
+            // What never was is told as such.
+            library::of_name(library, &args.tool)?;
+            let message = match library.public(&args.tool) {
+                Some(other) => format!("`{}` leads to the tool `{}`", args.tool, other.name),
+                None => format!("`{}` is not in use", args.tool),
+            };
+            let help = format!("`selvedge tools history {}` lists its versions", args.tool);
+            return Err(Error::usage("A-17", "not-in-use", &message).help(&help));
+        };
+        let command =
+            Command::Retire { place: Place::Library, version: Arc::clone(&version), reason: reason.clone() };
+        let events = library.accept(command).map_err(|error| library::refused(&error))?;
+        Ok(Decided { events, contents: Vec::new(), what: version })
+    })?;
+    if ui.json {
+        ui.result(&format!("{}\n", json!({"name": args.tool, "retired": version})));
+    } else {
+        let name = harmless(&args.tool);
+        ui.result(&format!("{name} is out of use (it was version {})\n", short(&version)));
+        ui.note(&format!("`selvedge tools rollback {name} {}` takes it into use again", short(&version)));
+    }
+    Ok(Exit::Completed)
+}
+
+/// Why a person does something, for the history: no key is in it (C-06).
+fn reason(given: Option<&str>, ui: &Ui) -> Result<String, Error> {
+    let reason = given.unwrap_or_default().to_owned();
+    let known = secrets::named(&selvedge_host::config::Config::new(&ui.environment));
+    secrets::refuse_text(&known, "the reason", &reason)?;
+    Ok(reason)
 }
 
 /// The store of a library that must have something in it.

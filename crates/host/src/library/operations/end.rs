@@ -49,8 +49,13 @@ fn made(library: &Library, task: &Task) -> Vec<Value> {
         tools.entry((Arc::clone(&version.name), Arc::clone(&version.hash))).or_insert(entry);
     };
     if library.knows_task(&task.id) {
-        for version in library.versions() {
+        for version in library.versions_of(&task.id) {
             let Some(life) = version.lives.get(&place) else { continue };
+            // What was built anew as everybody has it already is that tool.
+            if life.stage == Stage::Retired && version.stage(&Place::Library) == Some(Stage::Public) {
+                add(version, Stage::Public, "used");
+                continue;
+            }
             let enhanced = version.parents.iter().any(|parent| library.version(parent).is_some());
             add(version, life.stage, if enhanced { "enhanced" } else { "built" });
         }
