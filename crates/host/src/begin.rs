@@ -92,13 +92,8 @@ impl Host {
                 fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
             }
         };
-        let bench = Bench {
-            store: Arc::clone(&store),
-            catalogue: catalogue.clone(),
-            config,
-            children: Arc::new(self.within(&store)),
-            options: options.clone(),
-        };
+        let children = Arc::new(self.within(&store));
+        let bench = Bench::new(Arc::clone(&store), catalogue.clone(), config, children, options.clone());
         let driver = compose::driver(&models, bench, limits);
         let (catalogue, warnings) = (Some(catalogue), options.warnings);
         Ok(Begun {

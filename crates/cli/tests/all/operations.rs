@@ -5,6 +5,7 @@ mod mended;
 mod once;
 mod optimise;
 mod swept;
+mod worlds;
 
 use selvedge_dialects::agent::operations as known;
 use selvedge_engine::{EffectId, Failure, ToolDef, ToolRequest};
@@ -92,8 +93,8 @@ impl Process {
         let catalogue = Catalogue::load(config).await.unwrap();
         let environment = Environment::new([], folder.at("work"));
         let (config, children) = (Config::new(&environment), Arc::new(Host::new(environment)));
-        let (store_of_bench, options) = (Arc::clone(&store), RunOptions::default());
-        let bench = Bench { store: store_of_bench, catalogue: catalogue.clone(), config, children, options };
+        let (of, chosen) = (Arc::clone(&store), RunOptions::default());
+        let bench = Bench::new(of, catalogue.clone(), config, children, chosen);
         let operations = Arc::new(compose::operations(bench));
         Self { run: run.to_owned(), store, catalogue, operations }
     }
@@ -142,10 +143,11 @@ impl Process {
     async fn settle(&self, at: &str, calls: &[Value], class: &str) -> (Value, Value) {
         let looked =
             self.ask(known::calls(), &format!("look-{at}"), json!({"depth": 0, "calls": calls})).await;
-        let asked = looked["ask"].as_array().unwrap().len();
+        let asked: Vec<&Value> = looked["ask"].as_array().unwrap().iter().map(|asked| &asked["id"]).collect();
         let class = |n: usize| (n.to_string(), json!({"class": class, "reason": "as it seems"}));
-        let classes: serde_json::Map<String, Value> = (0..asked).map(class).collect();
-        let args = json!({"depth": 0, "calls": calls, "looked": looked, "classes": classes});
+        let classes: serde_json::Map<String, Value> = (0..asked.len()).map(class).collect();
+        let found = json!({"ask": asked, "failed": looked["failed"], "misused": looked["misused"]});
+        let args = json!({"depth": 0, "calls": calls, "looked": found, "classes": classes});
         let settled = self.ask(known::settle(), &format!("settle-{at}"), args).await;
         (looked, settled)
     }

@@ -17,6 +17,7 @@ mod replayed;
 mod requests;
 mod settle;
 mod texts;
+mod workshop;
 
 use crate::child::Children;
 use crate::config::Config;
@@ -35,6 +36,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub(crate) use requests::requests;
+pub use workshop::Workshop;
 
 /// What the operations of a run need.
 pub struct Bench {
@@ -44,10 +46,26 @@ pub struct Bench {
     pub catalogue: Catalogue,
     /// What is configured for it.
     pub config: Config,
+    /// Who makes tools of files.
+    pub workshop: Arc<dyn Workshop>,
     /// Who begins runs for it (E-39).
     pub children: Arc<dyn Children>,
     /// What was chosen for it.
     pub options: RunOptions,
+}
+
+impl Bench {
+    /// One whose tools are made by its catalogue.
+    pub fn new(
+        store: Arc<Store>,
+        catalogue: Catalogue,
+        config: Config,
+        children: Arc<dyn Children>,
+        options: RunOptions,
+    ) -> Self {
+        let workshop = Arc::new(catalogue.clone());
+        Self { store, catalogue, config, workshop, children, options }
+    }
 }
 
 /// Adds the operations on the library to those of a run.

@@ -240,7 +240,7 @@ async fn judged(
 }
 
 /// What a better version comes to: a call that failed has to pass now, an earlier good one to give the same.
-fn better(sample: &Sample, outcome: Result<Value, CallFailure>, schema: Option<&Schema>) -> Verdict {
+pub fn better(sample: &Sample, outcome: Result<Value, CallFailure>, schema: Option<&Schema>) -> Verdict {
     let found = match outcome {
         Ok(found) => found,
         Err(failure) => {

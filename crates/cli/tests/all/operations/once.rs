@@ -38,7 +38,7 @@ async fn e40_what_is_asked_again_is_answered_again() {
     let (mut good, mut bad) = (call("1", "a"), call("2", ""));
     (good["output"], bad["error"]) =
         (json!({"n": 1, "text": "a"}), json!({"type": "execution_failure", "message": "division by zero"}));
-    let looked = json!({"ask": [{"id": "1"}], "failed": ["2"], "misused": []});
+    let looked = json!({"ask": ["1"], "failed": ["2"], "misused": []});
     let settle = json!({"depth": 0, "calls": [good, bad], "looked": looked, "classes": {"0": {"class": "Success", "reason": ""}}});
     let settled = ask(known::settle(), settle).await;
     assert_eq!((&settled["proven"], settled["mend"].as_array().unwrap().len()), (&json!(["it"]), 1));
@@ -163,7 +163,7 @@ fn task() -> Arc<Graph> {
     let success = json!({"0": {"class": "Success", "reason": ""}});
     let settle = |calls: Value, ask: &str, failed: Value| {
         json!({"depth": 0, "calls": calls, "classes": success,
-        "looked": {"ask": [{"id": ask}], "failed": failed, "misused": []}})
+        "looked": {"ask": [ask], "failed": failed, "misused": []}})
     };
     let of = json!({"depth": 0, "name": "it", "version": version(2), "replaces": version(1)});
     let mut accept = of.clone();
@@ -196,11 +196,21 @@ pub(super) async fn begin_with(
     graph: &Arc<Graph>,
     fork: Option<ForkPoint>,
 ) -> State {
+    let start = Start { sequential: true, edition: EDITION, ..Start::default() };
+    begin_as(store, run, graph, (fork, start)).await
+}
+
+/// The same with what it begins with, but for the graph.
+pub(super) async fn begin_as(
+    store: &Arc<Store>,
+    run: &str,
+    graph: &Arc<Graph>,
+    (fork, start): (Option<ForkPoint>, Start),
+) -> State {
     let stored = serde_json::to_vec(&**graph).unwrap();
     let hash = BlobHash::of(&stored);
     let mut state = State::new(Arc::clone(graph));
-    let start =
-        Start { graph: hash.to_string().into(), sequential: true, edition: EDITION, ..Start::default() };
+    let start = Start { graph: hash.to_string().into(), ..start };
     let at = state.tick(1_000);
     let event = state.accept(Input::Start(Box::new(start))).unwrap();
     let json = serde_json::to_string(&event).unwrap();
@@ -316,7 +326,7 @@ async fn a18_a_fork_begins_with_what_it_shares() {
     let mut call =
         json!({"id": "1", "tool": "other", "version": second["version"], "arguments": {"text": ""}});
     call["output"] = json!({"n": 2});
-    let looked = json!({"ask": [{"id": "1"}], "failed": [], "misused": []});
+    let looked = json!({"ask": ["1"], "failed": [], "misused": []});
     let settle = json!({"depth": 0, "calls": [call], "looked": looked, "classes": [{"class": "Success", "reason": ""}]});
     let settled = fork.asks(known::settle(), "s/call/1/1", settle).await.unwrap();
     assert_eq!(settled["proven"], json!(["other"]));

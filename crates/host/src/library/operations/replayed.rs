@@ -4,16 +4,12 @@ use super::beside;
 use super::place::Task;
 use super::texts::{cut, value};
 use crate::error::Error;
-use crate::library::replay::{Against, Repeating, Verdict, folder_of};
+use crate::library::replay::{Against, Verdict, folder_of};
 use crate::library::verbatim::repeats;
 use crate::library::{self, sample_of};
 use selvedge_engine::Failure;
 use selvedge_engine::library::{Command, Library, Report, Sample};
 use selvedge_engine::schema::Schema;
-use selvedge_store::Store;
-use selvedge_tools::library::LibrarySource;
-use selvedge_tools::mcp::Wanted;
-use selvedge_tools::{CatalogueConfig, Withheld};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -80,8 +76,12 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Failure> {
             "the file contains what a recorded call gave, word for word ({found}): compute it from the input, for all inputs"
         ));
     } else {
-        let verdicts =
-            verdicts(&task, &name, &version, &known).await.map_err(|error| super::failed(&error))?;
+        // What can't be read as a schema asks for nothing.
+        let steps = task.bench.catalogue.config().limits.schema_steps;
+        let schema = known.schema.as_ref().and_then(|schema| Schema::new(schema, steps).ok());
+        let (of, against) = ((&name, &version), Against::Better(schema));
+        let repeated = task.bench.workshop.repeat(&task.bench.store, of, &known.calls, &against).await;
+        let verdicts = repeated.map_err(|error| super::failed(&error))?;
         for ((_, sample), verdict) in known.calls.iter().zip(verdicts) {
             let arguments = || value(&sample.arguments, REASONS.1 / 2);
             match verdict {
@@ -155,54 +155,6 @@ fn output_schema(library: &Library, version: &str) -> Option<Value> {
     schemas
         .find_map(|schema| schema.filter(|schema| schema.as_object().is_some_and(|it| !it.is_empty())))
         .cloned()
-}
-
-/// Repeats the calls with this version alone.
-async fn verdicts(
-    task: &Task,
-    name: &Arc<str>,
-    version: &Arc<str>,
-    known: &Known,
-) -> Result<Vec<Verdict>, Error> {
-    let steps = task.bench.catalogue.config().limits.schema_steps;
-    // What can't be read as a schema asks for nothing.
-    let schema = known.schema.as_ref().and_then(|schema| Schema::new(schema, steps).ok());
-    repeating(task, name, version).repeat(name, &known.calls, &Against::Better(schema)).await
-}
-
-/// What repeats calls with one version alone, by this name.
-pub(super) fn repeating(task: &Task, name: &Arc<str>, version: &Arc<str>) -> Repeating {
-    let base = task.bench.catalogue.config();
-    let only =
-        Only { store: Arc::clone(&task.bench.store), offered: (Arc::clone(name), Arc::clone(version)) };
-    let config = CatalogueConfig {
-        tool_dirs: Vec::new(),
-        config_dirs: Vec::new(),
-        commands: Vec::new(),
-        natives: Vec::new(),
-        mcp: Vec::new(),
-        withheld: Withheld::default(),
-        wanted: Wanted::default(),
-        library: Some(Arc::new(only)),
-        ..base.clone()
-    };
-    Repeating::new(config)
-}
-
-/// A library of one version.
-struct Only {
-    store: Arc<Store>,
-    offered: (Arc<str>, Arc<str>),
-}
-
-impl LibrarySource for Only {
-    fn offered(&self) -> Vec<(Arc<str>, Arc<str>)> {
-        vec![self.offered.clone()]
-    }
-
-    fn text(&self, version: &str) -> Option<Vec<u8>> {
-        self.store.get_blob(version.parse().ok()?).ok()
-    }
 }
 
 /// What a model is told that says whether two outputs are equal.

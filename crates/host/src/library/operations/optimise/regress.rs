@@ -3,8 +3,9 @@
 use super::super::beside;
 use super::super::given::{Equal, Verdicts};
 use super::super::place::Task;
-use super::super::replayed::{Unsure, question, repeating};
+use super::super::replayed::{Unsure, question};
 use super::super::texts::{cut, value};
+use super::super::workshop::alone;
 use super::candidate::Cluster;
 use super::evidence::{Evidence, evidence};
 use crate::library;
@@ -86,7 +87,7 @@ async fn repeated(
     };
     let (name, description) = task.look(about).map_err(|error| super::super::failed(&error))?;
     let (name, description) = (name.unwrap_or_default(), description.unwrap_or_default());
-    let mut repeating = repeating(task, &name, version);
+    let mut repeating = alone(&task.bench.catalogue, &task.bench.store, (&name, version));
     let (mut shown, mut why, mut done): (BTreeSet<usize>, Option<String>, usize) = Default::default();
     for some in evidence.calls.chunks(AT_ONCE) {
         let calls: Vec<(PathBuf, Sample)> =
