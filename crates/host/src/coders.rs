@@ -3,7 +3,8 @@
 use crate::config::Config;
 use selvedge_engine::{Failure, FaultKind, Operated, ToolRequest};
 use selvedge_http::Secret;
-use selvedge_runtime::{CallContext, Pending};
+use selvedge_runtime::{CallContext, Delta, Pending};
+use selvedge_sandbox::process::Watch;
 use selvedge_tools::coder::{CODEX_ADDRESS, CODEX_KEY, CODEX_TIME, Codex};
 use selvedge_tools::operations::Operate;
 use serde_json::Value;
@@ -12,11 +13,14 @@ use std::sync::Arc;
 /// The operation `codex`: `{name, prompt}` gives `{file, words}`, with the tokens that codex used.
 pub(crate) fn codex(config: &Config) -> Operate {
     let config = config.clone();
-    Arc::new(move |request: ToolRequest, _: CallContext| -> Pending<Operated> {
+    Arc::new(move |request: ToolRequest, context: CallContext| -> Pending<Operated> {
         let codex = found(&config);
+        let watch = context
+            .watch
+            .map(|watch| -> Watch { Arc::new(move |line: &str| watch(Delta::Progress(line.to_owned()))) });
         Box::pin(async move {
             let text = |name: &str| request.args.get(name).and_then(Value::as_str).unwrap_or_default();
-            codex?.write(text("name"), text("prompt")).await
+            codex?.write(text("name"), text("prompt"), watch).await
         })
     })
 }

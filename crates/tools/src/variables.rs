@@ -35,6 +35,11 @@ impl FromIterator<(String, Option<String>)> for Variables {
 }
 
 impl Variables {
+    /// The names that were allowed.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Whether a name was allowed.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)

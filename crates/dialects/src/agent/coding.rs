@@ -1,13 +1,15 @@
 //! Tools that are written and mended: attempts of a coder, each told what was wrong with the last one.
 
 use super::build::{
-    Graphs, On, Step, ask, call, compute, done, each, fault, flow, give, set, step, when, while_holds, why,
+    Graphs, On, Step, ask, call, compute, done, each, fault, flow, give, leaf, set, step, when, while_holds, why,
 };
 use super::operations as op;
 use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};
 use super::schemas;
 use super::settings::Coder;
-use super::{JUDGING, Lowering};
+use super::{CODING, JUDGING, Lowering};
+use selvedge_engine::graph::{Act, Edit};
+use selvedge_engine::template::OnMissing;
 use selvedge_engine::{Graph, GraphIx};
 use serde_json::json;
 use std::sync::Arc;
@@ -163,13 +165,19 @@ impl Lowering<'_> {
         }
         let all = ["write", "draft", "replay", "equal", "accept"];
         let mut steps = vec![
+            step("again", None, vec![], vec![when("tries > 0 && long == true", "anew"), done("write")]),
+            step("anew", Some(0), vec![leaf("clear", Act::Edit(Edit::Clear))], vec![done("write")]),
             step("write", thread, write, vec![done("draft"), fault("failed")]),
             step("draft", None, vec![call(&op::draft(), args)?], drafted),
             step("wrong", None, vec![set("errors", json!("{{draft.output.errors}}"))?], vec![done("count")]),
             why("failed", "errors", &all, Vec::new(), vec![done("count")])?,
         ];
         steps.extend(rest);
-        steps.push(step("count", None, vec![compute("tries", "tries + 1")?], vec![]));
+        // What is too long does not stand before its author again; where nothing was written, nothing is.
+        let long = set("long", json!("{{draft.output.long}}"))?;
+        let mut count = step("count", None, vec![long, compute("tries", "tries + 1")?], vec![]);
+        count.node_mut().on_missing = OnMissing::Null;
+        steps.push(count);
         flow(&[CODING], steps)
     }
 

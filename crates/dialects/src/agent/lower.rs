@@ -17,6 +17,9 @@ use selvedge_engine::{Budget, Graph, GraphIx};
 use serde_json::json;
 use std::sync::Arc;
 
+/// What a prompt quotes that is about the thread it stands on.
+const HISTORY: &str = "what has been said in this conversation until now";
+
 /// What the graphs of an agent are made with.
 pub(crate) struct Lowering<'a> {
     pub(super) settings: &'a Settings,
@@ -79,9 +82,9 @@ impl Lowering<'_> {
             "The last response was:\n{{response}}\n\nWhat was found out about it:\n{{report}}\n\n{{stopped}}";
         let mut integrate = vec![set("findings", json!(last))?];
         integrate.extend(ask(self.settings.prompt(FINAL_ANSWER), "basic", Some(schemas::final_answer()))?);
-        let unanswered = "no model could be asked for the answer: {{integrate.error.message}}";
+        let unanswered = "no model has given the answer: {{integrate.error.message}}";
         let plain = json!({
-            "final_answer": "The task was not finished, and no model could be asked for an answer ({{integrate.error.message}}). What there is: {{response}} {{stopped}}",
+            "final_answer": "The task was not finished, and no model has given an answer ({{integrate.error.message}}). What there is: {{response}} {{stopped}}",
             "reasoning_summary": "Put together without a model.",
         });
         let mut work = step(
@@ -153,7 +156,10 @@ impl Lowering<'_> {
         let bind =
             leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{bindings.output.tools}}")).ok()?));
         let mut executor =
-            step("executor", Some(1), self.executor(between)?, vec![done("look"), fault("stop")]);
+            step("executor", Some(1), self.executor(between)?, vec![done("look"), fault("findings")]);
+        // What it had found is not lost where it fails itself.
+        let mut findings = vec![set("history", json!(HISTORY))?];
+        findings.extend(ask(self.settings.prompt(HAND_OVER), "summarize", None)?);
         let body = &mut executor.node_mut().body;
         body.tools = doc.tools.iter().map(|tool| tool.value.clone()).collect();
         body.offers_bound = true;
@@ -184,7 +190,10 @@ impl Lowering<'_> {
                 step(
                     "listed",
                     None,
-                    vec![set("tools", json!("{{list.output.tools}}"))?],
+                    vec![
+                        set("tools", json!("{{list.output.tools}}"))?,
+                        set("allowed", json!("{{list.output.allowed}}"))?,
+                    ],
                     vec![done("manager")],
                 ),
                 step("manager", Some(0), manager, vec![done("requests"), fault("stop")]),
@@ -257,6 +266,8 @@ impl Lowering<'_> {
                     vec![done("executor")],
                 ),
                 executor,
+                step("findings", Some(1), findings, vec![done("found"), fault("stop")]),
+                step("found", None, vec![set("response", json!("{{findings.output}}"))?], vec![done("stop")]),
                 step(
                     "look",
                     None,
@@ -321,7 +332,7 @@ impl Lowering<'_> {
         };
         let prompt = Act::AppendText(Template::parse(self.settings.prompt(EXECUTOR)).ok()?);
         let mut drafts = vec![
-            set("history", json!("what has been said in this conversation until now"))?,
+            set("history", json!(HISTORY))?,
             leaf("clear", Act::Edit(Edit::Clear)),
             ("prompt", prompt, rounds.entry()),
         ];

@@ -9,10 +9,11 @@ use events::Said;
 use selvedge_engine::{Failure, FaultKind, Operated};
 use selvedge_http::{PROXY_VARIABLES, Secret, Secrets};
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::process::{End, Finished, Launch, Scratch, Stragglers, run};
+use selvedge_sandbox::process::{End, Finished, Launch, Scratch, Stragglers, Watch, run};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long it may work on a tool.
@@ -25,6 +26,8 @@ pub const CODEX_KEY: &str = "OPENAI_API_KEY";
 const EVENTS: u64 = 64 << 20;
 /// The most of its words that are handed on, in bytes.
 const WORDS: usize = 4000;
+/// The most of a line for who watches, in characters.
+const LINE: usize = 200;
 /// What it is told besides what is asked for.
 const HANDING_IN: &str = include_str!("codex.md");
 /// Variables about certificates, beside those about proxies.
@@ -67,12 +70,12 @@ impl Codex {
     }
 
     /// Has it write the tool of that safe name. What it leaves is `{"file": text | null, "words": text}`: without a file the
-    /// words say why, and an exit code says nothing. The tokens that it used are part of it. Dropping the future ends it with all
-    /// that it started.
+    /// words say why, and an exit code says nothing. The tokens that it used are part of it. Who watches is told what it says and runs
+    /// meanwhile. Dropping the future ends it with all that it started.
     ///
     /// # Errors
     /// It can't be started.
-    pub async fn write(&self, name: &str, prompt: &str) -> Result<Operated, Failure> {
+    pub async fn write(&self, name: &str, prompt: &str, watch: Option<Watch>) -> Result<Operated, Failure> {
         let failed = |what: &str, error: std::io::Error| {
             let message = format!("{what}: {error}");
             Failure::permanent(FaultKind::ToolBuildFailure, message).unsent()
@@ -89,6 +92,7 @@ impl Codex {
             timeout: self.timeout,
             output_bytes: EVENTS,
             bound: true,
+            watch: watch.map(|watch| self.telling(watch)),
             ..Launch::own(
                 self.program.clone(),
                 arguments(&folders),
@@ -116,6 +120,17 @@ impl Codex {
             tokens: said.tokens,
             unread: said.unread,
             ..json!({"file": file, "words": words}).into()
+        })
+    }
+
+    /// Tells who watches of its events, as lines.
+    fn telling(&self, watch: Watch) -> Watch {
+        let secrets = self.secrets();
+        Arc::new(move |line: &str| {
+            if let Some(told) = Said::progress(line) {
+                let line: String = told.lines().next().unwrap_or_default().chars().take(LINE).collect();
+                watch(&secrets.redact(&line));
+            }
         })
     }
 

@@ -80,7 +80,7 @@ async fn after(script: &str, last: &str) -> Option<(Operated, String)> {
     let world = World::new();
     let program = program()?;
     let model = model(vec![command(script), message(last)]).await;
-    let done = codex(&world, program, &model).write("add", "Write a tool.").await.unwrap();
+    let done = codex(&world, program, &model).write("add", "Write a tool.", None).await.unwrap();
     let told: Vec<Value> = model.asked("POST").into_iter().map(|asked| asked.message).collect();
     Some((done, serde_json::to_string(&told).unwrap()))
 }
@@ -104,7 +104,7 @@ async fn a07_codex_writes_a_tool_that_runs() {
         root = world.path("").display(),
     );
     let model = model(vec![command(&script), message("I wrote add.py.")]).await;
-    let done = codex(&world, program, &model).write("add", "Write `add`.").await.unwrap();
+    let done = codex(&world, program, &model).write("add", "Write `add`.", None).await.unwrap();
     assert_eq!(done.output["file"], text, "{done:?}");
     assert_eq!(done.output["words"], "I wrote add.py.");
     let tokens = &done.tokens;
@@ -173,7 +173,7 @@ async fn a07_codex_is_ended_with_all_that_it_started() {
         let model = model(vec![command(&format!("sleep {sleep}"))]).await;
         // Time enough to begin with, on whatever machine; the other one ends before that.
         let codex = Codex { timeout: Duration::from_secs(30), ..codex(&world, program.clone(), &model) };
-        let working = tokio::spawn(async move { codex.write("add", "Write it.").await });
+        let working = tokio::spawn(async move { codex.write("add", "Write it.", None).await });
         eventually("it works", || anyone(&sleep)).await;
         if cancelled {
             working.abort();
@@ -191,11 +191,11 @@ async fn a07_what_codex_can_not_do_is_told() {
     let Some(program) = program() else { return };
     let world = World::new();
     let model = model(vec![json!({"status": 401, "message": "no such key"})]).await;
-    let done = codex(&world, program.clone(), &model).write("add", "Write it.").await.unwrap();
+    let done = codex(&world, program.clone(), &model).write("add", "Write it.", None).await.unwrap();
     let said = words(&done);
     assert!(said.contains("there is no file `add.py`") && said.contains("no such key"), "{said}");
     let absent = Codex { program: world.path("codex"), ..codex(&world, program, &model) };
-    let failure = absent.write("add", "Write it.").await.unwrap_err();
+    let failure = absent.write("add", "Write it.", None).await.unwrap_err();
     assert_eq!((failure.fault.kind, failure.unsent), (FaultKind::ToolBuildFailure, true), "{failure:?}");
 }
 
@@ -207,6 +207,6 @@ async fn a28_a_codex_that_never_stops_talking_is_ended() {
     let program = world.write("talker", "#!/bin/sh\nexec yes '{\"type\":\"item.completed\"}'\n");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let model = model(Vec::new()).await;
-    let done = codex(&world, program, &model).write("add", "Write it.").await.unwrap();
+    let done = codex(&world, program, &model).write("add", "Write it.", None).await.unwrap();
     assert!(words(&done).contains("said too much"), "{done:?}");
 }

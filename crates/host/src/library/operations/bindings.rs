@@ -7,10 +7,11 @@ use crate::library::record;
 use crate::secrets;
 use selvedge_engine::library::{Library, Place, Stage};
 use selvedge_engine::{Failure, ToolDef};
-use selvedge_tools::{CatalogueErrors, ToolError};
+use selvedge_tools::{CatalogueErrors, Permissions, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The longest description of a tool in a list, in bytes.
@@ -77,7 +78,24 @@ pub(super) async fn tools(task: Arc<Task>) -> Result<Value, Failure> {
             listed.push(entry(&name, &description.unwrap_or_default(), "configured"));
         }
     }
-    Ok(json!({ "tools": listed }))
+    Ok(json!({"tools": listed, "allowed": allowed(&catalogue.config().permissions)}))
+}
+
+/// What a tool may declare, in words for its author.
+fn allowed(permissions: &Permissions) -> String {
+    let paths = |paths: &[PathBuf]| match paths {
+        [] => "none".to_owned(),
+        paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+    };
+    let names: Vec<&str> = permissions.allow_env.names().collect();
+    let all = format!(
+        "network: {}\nread_paths: {}\nwrite_paths: {}\nenv: {}",
+        if permissions.allow_network.is_on() { "yes" } else { "no" },
+        paths(&permissions.allow_read),
+        paths(&permissions.allow_write),
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+    );
+    cut(&all, DESCRIPTION)
 }
 
 /// What [`bindings`] is given.
@@ -132,7 +150,7 @@ pub(super) async fn library_tool(
     name: &Arc<str>,
     version: &str,
 ) -> Result<Arc<ToolDef>, String> {
-    task.bench.catalogue.of_library(name, version).await.map_err(|error| said(&error))
+    task.bench.workshop.of_library(name, version).await.map_err(|error| said(&error))
 }
 
 /// Keeps the text of a tool with the run.

@@ -2,6 +2,7 @@
 
 use super::bindings::library_tool;
 use super::place::{Changing, Task};
+use super::texts::cut;
 use crate::error::Error;
 use crate::library::short;
 use selvedge_engine::library::{Author, Command, Facts, Stage};
@@ -11,6 +12,10 @@ use selvedge_tools::coder::file_of;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// Bytes of a reply that its author does not see again, and how many are shown of it.
+const LONG: usize = 64 << 10;
+const SHOWN: usize = 2 << 10;
 
 /// What it is given.
 #[derive(Deserialize)]
@@ -43,6 +48,12 @@ impl Given {
     }
 }
 
+impl Given {
+    fn is_long(&self) -> bool {
+        matches!(&self.reply, Some(Value::String(reply)) if reply.len() > LONG)
+    }
+}
+
 /// A file that is a tool and may be used here.
 struct Valid {
     version: Arc<str>,
@@ -68,18 +79,31 @@ pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Failure> {
     };
     match valid {
         Ok(valid) => task.once(move |changing| taken(changing, &given, &valid)).await,
-        Err(errors) => Ok(refused(&errors)),
+        Err(mut errors) => {
+            errors.extend(excerpt(&given));
+            Ok(refused(&given, &errors))
+        }
     }
 }
 
-fn refused(errors: &[String]) -> Value {
-    json!({"ok": false, "errors": errors, "version": null, "tool": null})
+/// Of a reply that is too long to stand before its author again: what there is to be seen of it.
+fn excerpt(given: &Given) -> Option<String> {
+    let reply = given.reply.as_ref().and_then(Value::as_str).filter(|_| given.is_long())?;
+    let shown = cut(reply, SHOWN);
+    Some(format!(
+        "your answer had {} bytes, and a tool is a short file; this is how it began and ended:\n{shown}",
+        reply.len()
+    ))
+}
+
+fn refused(given: &Given, errors: &[String]) -> Value {
+    json!({"ok": false, "errors": errors, "version": null, "tool": null, "long": given.is_long()})
 }
 
 /// What a coder wrote for a tool of that name, examined as A-08 says and held against what is allowed in this run; or what is wrong
 /// with it, in words for the coder.
 async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Valid, Vec<String>> {
-    let Drafted { definition, facts } = task.bench.catalogue.draft(name, file).await?;
+    let Drafted { definition, facts } = task.bench.workshop.draft(name, file).await?;
     let tool = library_tool(task, name, &definition.version).await.map_err(|why| vec![why])?;
     Ok(Valid { version: Arc::clone(&tool.version), text: file.as_bytes().to_vec(), facts, tool })
 }
@@ -93,7 +117,7 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
     }
     if given.replaces.as_ref() == Some(version) {
         let why = "this is the file that failed, unchanged: find out why it failed, and mend that".to_owned();
-        return Ok(refused(&[why]));
+        return Ok(refused(given, &[why]));
     }
     let stage = changing.stage(version);
     if stage == Some(Stage::Enhanced) || given.makes_another() && stage == Some(Stage::Retired) {
@@ -101,7 +125,7 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
             "this is version {} again, which was tried before and was not good enough: write another one",
             short(version)
         );
-        return Ok(refused(&[why]));
+        return Ok(refused(given, &[why]));
     }
     if matches!(changing.stage(version), None | Some(Stage::Retired)) {
         let parents: Vec<Arc<str>> = match given.members.is_empty() {
@@ -128,7 +152,7 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
     if !given.makes_another() {
         changing.bind(&given.name, version, false, "built anew")?;
     }
-    Ok(json!({"ok": true, "errors": [], "version": version, "tool": *valid.tool}))
+    Ok(json!({"ok": true, "errors": [], "version": version, "tool": *valid.tool, "long": given.is_long()}))
 }
 
 /// Why a file is no merge of the versions that it is to do the work of (V-09).

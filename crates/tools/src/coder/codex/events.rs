@@ -21,6 +21,8 @@ pub(super) struct Said {
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum Event {
+    #[serde(rename = "item.started")]
+    Begun { item: Item },
     #[serde(rename = "item.completed")]
     Item { item: Item },
     #[serde(rename = "turn.completed")]
@@ -38,6 +40,8 @@ enum Event {
 enum Item {
     #[serde(rename = "agent_message")]
     Message { text: String },
+    #[serde(rename = "command_execution")]
+    Command { command: String },
     #[serde(other)]
     Other,
 }
@@ -71,10 +75,22 @@ impl Said {
                     said.words = message;
                 }
                 Ok(Event::Turn { usage }) => said.count(&usage),
-                Ok(Event::Item { item: Item::Other } | Event::Other) | Err(_) => {}
+                Ok(Event::Begun { .. } | Event::Item { .. } | Event::Other) | Err(_) => {}
             }
         }
         said
+    }
+
+    /// What a line says of how it gets on, for who watches.
+    pub(super) fn progress(line: &str) -> Option<String> {
+        match serde_json::from_str(line).ok()? {
+            Event::Begun { item: Item::Command { command } } => Some(format!("codex runs {command}")),
+            Event::Item { item: Item::Message { text } } => Some(format!("codex: {text}")),
+            Event::Failed { error: Message { message } } | Event::Error(Message { message }) => {
+                Some(format!("codex: {message}"))
+            }
+            Event::Begun { .. } | Event::Item { .. } | Event::Turn { .. } | Event::Other => None,
+        }
     }
 
     fn count(&mut self, usage: &Usage) {
@@ -109,6 +125,14 @@ Reading prompt from stdin...
         assert!(said.unread.is_empty());
         let Tokens { input, output, cached, reasoning, .. } = said.tokens;
         assert_eq!((input, output, cached, reasoning), (2000, 100, 400, 20));
+        let told = |line: &str| Said::progress(line);
+        let runs = r#"{"type":"item.started","item":{"id":"2","type":"command_execution","command":"python3 add.py"}}"#;
+        assert_eq!(told(runs).unwrap(), "codex runs python3 add.py");
+        let says = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"I begin."}}"#;
+        assert_eq!(told(says).unwrap(), "codex: I begin.");
+        for nothing in ["Reading prompt", "{}", r#"{"type":"item.started","item":{"type":"reasoning"}}"#] {
+            assert_eq!(told(nothing), None);
+        }
         let failed = Said::read(br#"{"type":"turn.failed","error":{"message":"no such model"}}"#);
         assert_eq!((&*failed.words, failed.tokens.input), ("no such model", 0));
     }
