@@ -44,7 +44,7 @@ use selvedge_engine::place::{FramePathRef, Place};
 use selvedge_engine::{EffectId, End, Event, FramePath, Graph, GraphIx, Record, State, Table};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What happened in a run.
@@ -64,6 +64,9 @@ pub struct Timeline {
     recovery: Ladder,
     /// How the run ended, if it did.
     ended: Option<End>,
+    /// What was used, by who was asked.
+    #[serde(skip)]
+    roles: BTreeMap<Arc<str>, Spent>,
     /// The last event that may have let a node begin.
     #[serde(skip)]
     released: u64,
@@ -102,6 +105,11 @@ impl Timeline {
         let inner = graph.graphs.values().map(Nodes::of).collect();
         let (frames, by_frame) = (vec![FrameTimeline::root()], HashMap::from([(FramePath::default(), 0)]));
         Self { graph: Nodes::of(graph), inner, frames, by_frame, ..Self::default() }
+    }
+
+    /// What was used by each role of a model, and by each operation that uses models.
+    pub fn roles(&self) -> &BTreeMap<Arc<str>, Spent> {
+        &self.roles
     }
 
     /// Takes in the next records, all of one commit: `state` is that after the last of them. What there is new.

@@ -30,7 +30,7 @@ use selvedge_engine::{Graph, RunStatus, State};
 use selvedge_host::Error;
 use selvedge_host::report::Said;
 use selvedge_host::text::or_meant;
-use selvedge_host::timeline::{Activity, Durations, Moment, Rung, Timeline};
+use selvedge_host::timeline::{Activity, Durations, Moment, Rung, Spent, Timeline};
 use selvedge_store::RunInfo;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -218,6 +218,12 @@ impl<'s> Explained<'s> {
         if !rungs.is_empty() {
             out.json(",\"recovery\":", &Value::from(rungs).to_string(), "")?;
         }
+        let roles = self.story.timeline.roles();
+        if only.is_none() && roles.len() > 1 {
+            let roles: serde_json::Map<String, Value> =
+                roles.iter().map(|(role, spent)| (role.to_string(), spent_json(spent))).collect();
+            out.json(",\"roles\":", &Value::from(roles).to_string(), "")?;
+        }
         if let Some(steps) = critical {
             out.json(",\"critical\":", &critical::json(self, steps).to_string(), "")?;
         }
@@ -278,6 +284,14 @@ impl<'s> Explained<'s> {
         }
         object
     }
+}
+
+/// What a role has used.
+fn spent_json(spent: &Spent) -> Value {
+    json!({
+        "model_calls": spent.calls, "input_tokens": spent.tokens.input, "output_tokens": spent.tokens.output,
+        "cost": spent.tokens.shown_cost(),
+    })
 }
 
 /// C-15's figures. What the journal does not tell is null.

@@ -4,6 +4,9 @@
 //! variation), so [`calm`] takes the joiners out where that only changes a picture, and every terminal agrees.
 
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_host::timeline::Spent;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
 
 /// The most marks that one letter carries.
@@ -112,6 +115,17 @@ pub(super) fn elapsed(ms: i64) -> String {
         100_000..6_000_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
         _ => format!("{}h{:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
     }
+}
+
+/// `coder 8100+920`: what each role has used, where there are several; those that used most come first.
+pub(crate) fn by_role(roles: &BTreeMap<Arc<str>, Spent>) -> Vec<String> {
+    let all = |spent: &Spent| spent.tokens.input.saturating_add(spent.tokens.output);
+    let mut used: Vec<(&Arc<str>, &Spent)> = roles.iter().filter(|(_, spent)| all(spent) > 0).collect();
+    used.sort_by_key(|(_, spent)| std::cmp::Reverse(all(spent)));
+    let told = |(role, spent): &(&Arc<str>, &Spent)| {
+        format!("{} {}+{}", calm(role), short(spent.tokens.input), short(spent.tokens.output))
+    };
+    if used.len() > 1 { used.iter().map(told).collect() } else { Vec::new() }
 }
 
 /// A number of tokens: `950`, `12.3k`, `4.5M`.

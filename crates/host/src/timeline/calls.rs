@@ -2,11 +2,15 @@
 
 use super::Timeline;
 use super::history::{Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Question, Visit, push};
-use selvedge_engine::graph::Act;
+use super::recovery::Spent;
+use selvedge_engine::graph::{Act, INTERNAL, is_operation};
 use selvedge_engine::place::EffectPlace;
 use selvedge_engine::{AskPlace, Asked, Asking, EffectId, Event, Failure, Outcome, Request, State};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// The role of who asks for none.
+const BASIC: &str = "basic";
 
 /// Where an attempt stands: its node, and by number the visit, the call and the attempt.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,7 @@ impl Timeline {
             Event::Completed { effect, outcome, printed, took, .. } => {
                 let Some(at) = self.calls.get(effect).copied() else { return };
                 self.touched = Some(at.row);
+                self.count(effect, outcome);
                 let Some(visit) = self.visit_mut(at) else { return };
                 outcome.tokens().into_iter().for_each(|tokens| visit.tokens.add(tokens));
                 visit.under_way.retain(|open| *open != (at.call, at.attempt));
@@ -89,14 +94,31 @@ impl Timeline {
         Call { effects: Some(pending.effects), ..call }
     }
 
-    /// Whether a call is one of a model, by the leaf that its id names (E-06).
+    /// What a call does, by the leaf that its id names (E-06).
+    fn act(&self, effect: &EffectId) -> Option<&Act> {
+        let place = effect.place()?;
+        let frame = *self.by_frame.get(place.place.frames.as_str())?;
+        let nodes = self.nodes_of(frame)?;
+        let mut leaves = nodes.graph().leaves(nodes.get(&place.place.node)?);
+        leaves.find(|known| *known.name == *place.leaf).map(|leaf| &leaf.act)
+    }
+
+    /// Counts what a call has used with who was asked.
+    fn count(&mut self, effect: &EffectId, outcome: &Outcome) {
+        let Some(tokens) = outcome.tokens() else { return };
+        let role = match self.act(effect) {
+            Some(Act::Call(call)) if tokens.input + tokens.output == 0 && is_operation(&call.tool) => return,
+            Some(Act::Call(call)) => Some(call.tool.strip_prefix(INTERNAL).unwrap_or(&call.tool).into()),
+            Some(Act::Infer(infer)) => infer.model.clone(),
+            _ => None,
+        };
+        let spent = Spent { calls: 1, tokens: *tokens };
+        self.roles.entry(role.unwrap_or_else(|| BASIC.into())).or_default().add(&spent);
+    }
+
+    /// Whether a call is one of a model.
     fn kind_by_graph(&self, effect: &EffectId) -> CallKind {
-        let leaf = effect.place().and_then(|place| {
-            let frame = *self.by_frame.get(place.place.frames.as_str())?;
-            let nodes = self.nodes_of(frame)?;
-            nodes.graph().leaves(nodes.get(&place.place.node)?).find(|known| *known.name == *place.leaf)
-        });
-        match leaf.map(|leaf| &leaf.act) {
+        match self.act(effect) {
             Some(Act::Infer(_)) => CallKind::Model,
             _ => CallKind::Unknown,
         }

@@ -10,6 +10,7 @@ use super::tree::{self, Row, What as Shown};
 use super::{Explained, Subject};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
+use crate::live::text::by_role;
 use crate::printed::{message, parts};
 use crate::progress::seconds;
 use crate::recovery::Words as _;
@@ -89,6 +90,10 @@ fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
         None => format!(", {} so far", since(last)),
     };
     page.labelled(&format!("  {status},"), style, status.len() + 4, &format!("{counts}{took}"), 3);
+    let roles = by_role(explained.story.timeline.roles());
+    if !roles.is_empty() {
+        page.labelled("", "", 2, &format!("tokens by role: {}", roles.join(", ")), 4);
+    }
     if lost {
         let text = format!(
             "no process drives it any more; its last event is of {} UTC, {} ago, and times end with it. It goes on with:",
