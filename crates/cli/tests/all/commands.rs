@@ -1,5 +1,6 @@
 //! The commands that drive runs and know tools: output and exit codes.
 
+mod agents;
 mod archive;
 mod bad_input;
 mod calls;

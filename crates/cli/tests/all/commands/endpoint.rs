@@ -11,20 +11,25 @@ pub(crate) type Seen = Arc<Mutex<Vec<(String, Option<String>, Value)>>>;
 
 /// A server that lists two models and answers every chat with `status` and `body`.
 pub(crate) fn serve(status: u16, body: String) -> (String, Seen) {
+    serve_each(move |_| (status, body.clone()))
+}
+
+/// The same with an answer to each chat's own request.
+pub(crate) fn serve_each(answer: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let seen = Seen::default();
-    let kept = Arc::clone(&seen);
+    let (kept, answer) = (Arc::clone(&seen), Arc::new(answer));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (kept, body) = (Arc::clone(&kept), body.clone());
-            std::thread::spawn(move || serve_one(stream.unwrap(), status, &body, &kept));
+            let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
+            std::thread::spawn(move || serve_one(stream.unwrap(), &*answer, &kept));
         }
     });
     (url, seen)
 }
 
-fn serve_one(stream: TcpStream, status: u16, body: &str, seen: &Seen) {
+fn serve_one(stream: TcpStream, answer: &dyn Fn(&Value) -> (u16, String), seen: &Seen) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut writer = stream;
     loop {
@@ -45,13 +50,14 @@ fn serve_one(stream: TcpStream, status: u16, body: &str, seen: &Seen) {
         }
         let mut said = vec![0; length];
         reader.read_exact(&mut said).unwrap();
-        let said = serde_json::from_slice(&said).unwrap_or_default();
+        let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+        let answered = answer(&said);
         let list = request.starts_with("GET /v1/models ");
         seen.lock().unwrap().push((request.trim().to_owned(), key, said));
         let (status, body) = if list {
-            (200, r#"{"object": "list", "data": [{"id": "first"}, {"id": "second"}]}"#)
+            (200, r#"{"object": "list", "data": [{"id": "first"}, {"id": "second"}]}"#.to_owned())
         } else {
-            (status, body)
+            answered
         };
         let head = format!(
             "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
