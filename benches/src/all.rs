@@ -8,12 +8,15 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 24] = [
+const WORKLOADS: [&str; 27] = [
     "W1",
     "W2",
     "W3",
     "W4",
     "W5",
+    "W5-agent",
+    "rounds",
+    "tokens",
     "W7",
     "compile",
     "resume",

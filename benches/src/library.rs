@@ -30,22 +30,21 @@ pub(crate) fn library(scale: f64) -> Result<()> {
 }
 
 /// Who asks operations of a library in a folder.
-struct Asking {
+pub(crate) struct Asking {
     operations: Arc<dyn Operations>,
     asked: usize,
 }
 
 impl Asking {
-    async fn of(store: &Arc<Store>, config: CatalogueConfig) -> Result<Self> {
+    pub(crate) async fn of(store: &Arc<Store>, config: CatalogueConfig) -> Result<Self> {
         let folder = config.workspace.clone();
         let catalogue = Catalogue::load(config).await?;
-        let bench =
-            Bench { store: Arc::clone(store), catalogue, config: Config::new(&Environment::new([], folder)) };
+        let bench = Bench::new(Arc::clone(store), catalogue, Config::new(&Environment::new([], folder)));
         Ok(Self { operations: Arc::new(compose::operations(bench)), asked: 0 })
     }
 
     /// Asks for an operation that nobody asked for before, for a task of its own or for one: the answer, and milliseconds.
-    async fn ask(&mut self, tool: Arc<ToolDef>, task: &str, args: Value) -> Result<(Value, f64)> {
+    pub(crate) async fn ask(&mut self, tool: Arc<ToolDef>, task: &str, args: Value) -> Result<(Value, f64)> {
         self.asked += 1;
         let step = FrameStep { node: task.into(), visit: 1, instance: Instance::Sub };
         let (frame, node) = (FramePath::default().with(&step), format!("n{}", self.asked));

@@ -7,6 +7,9 @@
 //! | `W3` | a conversation of 5,000 messages forked to 64 paths and joined, durable; then 1,000 paths, and a million messages |
 //! | `W4` | tool steps, durable |
 //! | `W5` | 500 runs × 5 tool rounds over HTTP, journal in memory and durable |
+//! | `W5-agent` | the same 500 runs through an agent's executor, with what it looks at between its rounds |
+//! | `rounds` | 1,000 rounds of an agent's executor in one thread, model without delay: what one takes at the beginning and at the end |
+//! | `tokens` | counting a conversation of a million tokens and cutting its longest output: first, and with one message more |
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
 //! | `compile` | reading, checking and lowering a plan of 10,000 nodes |
 //! | `resume` | loading a run of 100,000 events up to its first effect |
@@ -36,6 +39,7 @@
 //! | `mcp-server` | the MCP server that `mcp` calls |
 //! | `smoke` | all that need no server, at 1 % of their size |
 
+mod agents;
 mod all;
 mod driven;
 mod floor;
@@ -86,6 +90,9 @@ fn bench() -> Result<()> {
         "W4" => runs::w4(scale),
         "W5" => runs::w5(),
         "W5-one" => runs::w5_one(),
+        "W5-agent" => runs::w5_agent(),
+        "rounds" => agents::rounds(scale),
+        "tokens" => agents::tokens(scale),
         "W7" => parts::w7(scale),
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
@@ -139,6 +146,8 @@ fn bench() -> Result<()> {
             driven::answer(scale)?;
             mcp::mcp(scale)?;
             library::library(scale)?;
+            agents::rounds(scale)?;
+            agents::tokens(scale)?;
             tools::tools(scale)
         }
         other => Err(format!("unknown workload {other}; see the head of benches/src/main.rs").into()),

@@ -5,7 +5,7 @@ use crate::measure::{
     timed, times,
 };
 use crate::ports::{Echo, Hundred};
-use crate::{Result, floor, http, plans};
+use crate::{Result, agents, floor, http, plans};
 use selvedge_engine::{Graph, Input, Start, State};
 use selvedge_runtime::{Controls, Driver, Halt, Journal, Limits, Model};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
@@ -201,16 +201,28 @@ pub(crate) fn w5() -> Result<()> {
     variants.try_for_each(|variant| apart("W5-one", &[("BENCH_VARIANT", variant)]))
 }
 
+/// The same runs through an agent's executor.
+pub(crate) fn w5_agent() -> Result<()> {
+    let mut variants = ["agent/memory", "agent/durable"].into_iter().filter(|variant| chosen(variant));
+    variants.try_for_each(|variant| apart("W5-one", &[("BENCH_VARIANT", variant)]))
+}
+
 /// One variant.
 pub(crate) fn w5_one() -> Result<()> {
     let variant = std::env::var("BENCH_VARIANT").unwrap_or_else(|_| "memory".into());
     let runs = setting("BENCH_W5_RUNS", 500.0) as usize;
     let runtime = runtime()?;
-    let driver = driver(runtime.block_on(async { http::model("?latency=20&tools=5") })?);
-    let graph = plans::compile(&plans::looping().to_string())?;
+    let model = runtime.block_on(async { http::model("?latency=20&tools=5") })?;
     let folder = folder()?;
-    let durable = variant == "durable";
+    let durable = variant.ends_with("durable");
     let store = if durable { Some(Arc::new(Store::open(folder.path(), Mode::ReadWrite)?)) } else { None };
+    let (driver, graph) = if variant.starts_with("agent") {
+        let library = store.clone().map_or_else(|| Store::memory().map(Arc::new), Ok)?;
+        let driver = runtime.block_on(agents::driver(model, &library, folder.path()))?;
+        (driver, plans::compile(&agents::executor(10).to_string())?)
+    } else {
+        (driver(model), plans::compile(&plans::looping().to_string())?)
+    };
     let mut each = Vec::new();
     let before = cpu_s();
     let mut first_peak = None;
