@@ -108,7 +108,7 @@ pub(crate) fn rounds(scale: f64) -> Result<()> {
 /// Words as they stand in texts, so many tokens of them.
 fn words(tokens: usize, seed: usize) -> String {
     const WORDS: [&str; 8] = ["the", " river", " of", " 1948", " flows", ", and", " slowly", " north"];
-    (0..tokens).map(|n| WORDS[(n * 7 + n / 13 + seed) % WORDS.len()]).collect()
+    (0..tokens).filter_map(|n| WORDS.get((n * 7 + n / 13 + seed) % WORDS.len()).copied()).collect()
 }
 
 /// Counting a conversation and cutting an output that is too long, first and with one message more (A-11 … A-13).
