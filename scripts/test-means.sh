@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what tests need, where that can be done without asking: bubblewrap, for isolation (A-20); MCP servers from npm,
-# for MCP tools (A-22); the codex CLI, for coders (A-07). Without them, tests say what they leave out. Called by `make test`, and
+# for MCP tools (A-22); the codex CLI, for coders (A-07); curl, for the session of docs/api.md (S-03); schemathesis from PyPI, which holds the API
+# against its description (S-08). Without them, tests say what they leave out. Called by `make test`, and
 # with the word `mcp` or `codex` by the tests of these.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,6 +14,14 @@ find_isolation() {
       { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null 2>&1
   fi
   command -v bwrap >/dev/null 2>&1 || echo "bubblewrap is not installed: isolation is tested in part" >&2
+}
+
+find_curl() {
+  command -v curl >/dev/null 2>&1 && return
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends curl >/dev/null 2>&1
+  fi
+  command -v curl >/dev/null 2>&1 || echo "curl is not installed: the session of docs/api.md is left out" >&2
 }
 
 # Node from PATH if it is new enough, else from PyPI, into the folder $1. Prints where `node` is.
@@ -54,14 +63,34 @@ install_npm() {
   ln -sfn "$node" "$dir/node-program" && touch "$dir/ready"
 }
 
+# Schemathesis, in a folder of its own outside the checkout.
+install_schemathesis() {
+  local cache=${SELVEDGE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/selvedge-tests}
+  local dir=$cache/schemathesis-4.32.5
+  [ -e "$dir/ready" ] && return
+  mkdir -p "$dir" || return 1
+  exec 9>"$dir/lock"
+  flock 9
+  [ -e "$dir/ready" ] && return
+  rm -rf "$dir/python"
+  python3 -m venv "$dir/python" && "$dir/python/bin/pip" install -q schemathesis==4.32.5 && touch "$dir/ready"
+}
+
 what=${1:-all}
-[ "$what" = all ] && find_isolation
+if [ "$what" = all ]; then
+  find_isolation
+  find_curl
+fi
 case $what in all | mcp)
   (install_npm mcp mcp_servers) >&2 || echo "no MCP servers from npm: MCP tools are tested in part" >&2
   ;;
 esac
 case $what in all | codex)
   (install_npm codex codex) >&2 || echo "no codex CLI from npm: coders are tested in part" >&2
+  ;;
+esac
+case $what in all | schemathesis)
+  (install_schemathesis) >&2 || echo "no schemathesis from PyPI: the API is held against its description in part" >&2
   ;;
 esac
 exit 0

@@ -16,10 +16,19 @@ const LOOK_THROUGH: Duration = Duration::from_secs(30);
 /// Runs async code to its end. A run waits more than it computes, so one thread is enough for all but large
 /// documents.
 pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) -> Result<T, Error> {
-    let mut builder = match document_bytes >= LARGE_DOCUMENT {
+    let builder = match document_bytes >= LARGE_DOCUMENT {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
     };
+    run(builder, work)
+}
+
+/// Runs what serves many at the same time to its end.
+pub(crate) fn serving<T>(work: impl Future<Output = T>) -> Result<T, Error> {
+    run(tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+fn run<T>(mut builder: tokio::runtime::Builder, work: impl Future<Output = T>) -> Result<T, Error> {
     let runtime = builder.enable_all().build().map_err(|error| {
         Error::environment("C-03", "no-runtime", &format!("the system refuses what a run needs: {error}"))
             .help("raise the limits on threads and open files")

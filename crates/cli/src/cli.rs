@@ -7,6 +7,7 @@ use crate::args::{
     AgentArgs, AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs,
 };
 use crate::commands::evolve::args::EvolveArgs;
+use crate::commands::serve::ServeArgs;
 use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Fork(Later<ForkArgs>),
     /// End a run, whether or not a process drives it
     Cancel(Later<CancelArgs>),
+    /// Serve the HTTP API and the page
+    Serve(Later<ServeArgs>),
     /// List the recorded runs
     Runs(Later<RunsArgs>),
     /// Look at a run: result, threads, events, metadata

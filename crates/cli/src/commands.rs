@@ -11,6 +11,7 @@ mod migrate;
 mod refused;
 mod resume;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -85,6 +86,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
         Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, ui),
+        Command::Serve(args) => serve::serve(&args, &cli.common, ui),
         Command::Migrate(args) => migrate::migrate(&args, &cli.common, ui),
         Command::Runs(args) => inspect::runs(&args, &cli.common, ui),
         Command::Show(args) => inspect::show(&args, &cli.common, ui),

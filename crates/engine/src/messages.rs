@@ -187,6 +187,11 @@ impl<'s> ThreadView<'s> {
         Self { log, thread }
     }
 
+    /// Its messages by their places in the run.
+    pub(crate) fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
     /// How many messages it has.
     pub fn len(&self) -> usize {
         self.thread.len()

@@ -9,7 +9,7 @@ use crate::prepare::findings::{choice, not_allowed, overdeclared};
 use crate::prepare::naming::Naming;
 use crate::tools::{self, Known, Pins};
 use crate::ways::WayOut;
-use crate::{compose, models, places, secrets};
+use crate::{compose, models, places, prepare, secrets};
 use selvedge_dialects::compile::{self, Document};
 use selvedge_dialects::{Diagnostic, Diagnostics, Finding, Severity, Source};
 use selvedge_engine::{Budget, Graph};
@@ -119,7 +119,7 @@ impl Check {
     async fn looked_at(&self, file: &Path, what_for: For) -> Result<(Checked, Option<Compiled>), Error> {
         let none = |findings| Ok((Checked::of(findings), None));
         let limits = self.config.limits.document();
-        let source = match selvedge_dialects::document::read_file(file, &limits) {
+        let source = match prepare::source(file, &self.options, &limits) {
             Ok(source) => source,
             Err(diagnostic) => return none(vec![*diagnostic]),
         };

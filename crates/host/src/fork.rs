@@ -89,6 +89,7 @@ impl Host {
         let stored = RunOptions::read(&source.run.info.options)?.in_folder(self.environment.cwd());
         let mut options = stored.clone().under(over.clone());
         options.origin = stored.origin.of_fork();
+        (options.served, options.request) = (over.served, over.request.clone());
         if let Some(document) = &document {
             options.document = self.environment.absolute(document);
         }
@@ -130,7 +131,7 @@ impl Host {
 /// Reads another document, with the source's inputs and those that are written now. The plan that the source named is looked for in it, unless it is a
 /// document by itself.
 fn read(file: &Path, over: &RunOptions, options: &mut RunOptions, config: &Config) -> Result<Read, Error> {
-    options.given = None;
+    options.given.clone_from(&over.given);
     let read = prepare::read(file, options, config, &over.inputs);
     if read.is_ok() || over.plan.is_some() || options.plan.is_none() {
         return read;

@@ -67,8 +67,8 @@ impl Host {
     async fn give(
         &self,
         run: &str,
-        says: &dyn Fn(&RecordedRun) -> Result<Vec<Input>, Error>,
-        refused: &dyn Fn(&RecordedRun, &Refusal) -> Error,
+        says: &(dyn Fn(&RecordedRun) -> Result<Vec<Input>, Error> + Sync),
+        refused: &(dyn Fn(&RecordedRun, &Refusal) -> Error + Sync),
     ) -> Result<Given, Error> {
         let mut tries = 0;
         loop {

@@ -71,6 +71,13 @@ impl Host {
         Ok((Self { store: Some(Arc::clone(&store)), ..self.clone() }, store))
     }
 
+    /// The same whose runs share one open store, which is that of its state folder: what they write at the same time is written in one
+    /// commit.
+    #[must_use]
+    pub fn sharing(self, store: Arc<Store>) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
     /// The same with a tool of the program itself, which documents name as any other.
     #[must_use]
     pub fn with_tool(mut self, tool: NativeTool) -> Self {

@@ -75,6 +75,12 @@ pub struct RunOptions {
     /// Where the run comes from.
     #[serde(skip_serializing_if = "Origin::is_here")]
     pub origin: Origin,
+    /// That a server drives it, which goes on with it when it starts again (S-01).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub served: bool,
+    /// What it was asked for with, as a digest: the same request means the same run (S-07).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// Where a run comes from: whose words its journal is (C-20).

@@ -15,7 +15,7 @@ use crate::{compose, places, secrets};
 use naming::Naming;
 use selvedge_dialects::ToolSource;
 use selvedge_dialects::compile::{self, Document};
-use selvedge_dialects::{Capabilities, Diagnostic, Diagnostics, Dialect, Finding, Source};
+use selvedge_dialects::{Capabilities, Diagnostic, Diagnostics, Dialect, DocumentLimits, Finding, Source};
 use selvedge_engine::{Budget, Graph, ToolDef, Warning};
 use selvedge_tools::{Catalogue, ErrorClass, Offer, ToolError};
 use serde_json::{Map, Value};
@@ -68,6 +68,21 @@ pub fn budget(document: Budget, chosen: &RunOptions, config: &Config) -> Budget 
     }
 }
 
+/// The text of a document: of the file, unless it was given where it is in no file.
+pub(crate) fn source(
+    file: &Path,
+    chosen: &RunOptions,
+    limits: &DocumentLimits,
+) -> Result<Source, Box<Diagnostic>> {
+    match chosen.given.clone() {
+        Some(text) => {
+            let name = file.file_stem().map_or("document".into(), |stem| stem.to_string_lossy());
+            selvedge_dialects::document::load(&name, text.into_bytes(), limits)
+        }
+        None => selvedge_dialects::document::read_file(file, limits),
+    }
+}
+
 /// Reads the document and its inputs (P-23). `written` are those of them that this command names.
 pub fn read(
     file: &Path,
@@ -76,11 +91,8 @@ pub fn read(
     written: &Map<String, Value>,
 ) -> Result<Read, Error> {
     let limits = config.limits.document();
-    let source = match chosen.given.clone() {
-        Some(text) => selvedge_dialects::document::load("agent", text.into_bytes(), &limits),
-        None => selvedge_dialects::document::read_file(file, &limits),
-    };
-    let source = source.map_err(|diagnostic| Error::findings(ErrorKind::Usage, vec![*diagnostic]))?;
+    let source = source(file, chosen, &limits)
+        .map_err(|diagnostic| Error::findings(ErrorKind::Usage, vec![*diagnostic]))?;
     secrets::refuse_document(&secrets::named(config), &source, &limits)?;
     let mut diagnostics = Diagnostics::new();
     let choice = findings::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;

@@ -25,7 +25,7 @@ impl Stop {
         *self.level.borrow()
     }
     /// Waits until it was asked at least `level` times.
-    pub(crate) async fn reached(&self, level: u8) {
+    pub async fn reached(&self, level: u8) {
         let mut watch = self.level.subscribe();
         // The sender lives in `self`, so the wait can only end by the level.
         let _ = watch.wait_for(|now| *now >= level).await;

@@ -163,6 +163,30 @@ impl RunFilter {
     }
 }
 
+/// Which runs to look at, a page at a time: latest recorded first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunsPage {
+    /// Only runs of this status.
+    pub status: Option<RunStatus>,
+    /// Only runs of this dialect.
+    pub dialect: Option<String>,
+    /// Only runs with this in their names or ids; ASCII letters in either case.
+    pub text: Option<String>,
+    /// Only those behind a page that was looked at before.
+    pub after: Option<i64>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageOfRuns {
+    /// The runs, and what is wrong with those of the page that are damaged.
+    pub runs: Runs,
+    /// What [`RunsPage::after`] takes for the next page, if there is one.
+    pub next: Option<i64>,
+}
+
 /// Not by joins: SQLite plans those anew for each key that they are asked with, which takes longer than the answer.
 const COLUMNS: &str = "r.id, r.name, r.dialect, r.status, r.started_ms, r.ended_ms, r.usage, r.graph, r.scripted, \
                        r.options, (SELECT p.id FROM runs p WHERE p.key = r.parent), r.parent_events, r.key, r.seal, \
@@ -384,6 +408,59 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
     runs.sound.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
     runs.sound.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
     Ok(runs)
+}
+
+/// A page of runs. Only its rows are looked at.
+pub(crate) fn page(conn: &Connection, db: &Path, page: &RunsPage) -> Result<PageOfRuns, StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let text = page.text.as_ref().filter(|text| !text.is_empty()).map(|text| text.to_ascii_lowercase());
+    let query = format!(
+        "SELECT {COLUMNS} WHERE r.key < ?1 AND (?2 IS NULL OR r.status = ?2) AND (?3 IS NULL OR r.dialect = ?3)
+         AND (?4 IS NULL OR instr(lower(r.name), ?4) OR instr(lower(r.id), ?4)) ORDER BY r.key DESC LIMIT ?5"
+    );
+    let mut query = conn.prepare_cached(&query).map_err(sql)?;
+    let status = page.status.map(RunStatus::as_str);
+    let asked = (page.after.unwrap_or(i64::MAX), status, &page.dialect, text, i64::from(page.limit) + 1);
+    let rows = query.query_map(asked, |row| Ok((row.get::<_, i64>(12)?, info(row, db)))).map_err(sql)?;
+    let mut found = PageOfRuns::default();
+    let mut last = None;
+    for (count, row) in rows.enumerate() {
+        let (key, row) = row.map_err(sql)?;
+        if count >= page.limit as usize {
+            found.next = last;
+            break;
+        }
+        last = Some(key);
+        match row {
+            Ok(info) if is_short_of_its_end(conn, key).map_err(sql)? => {
+                let why = "its journal has lost its end";
+                found.runs.damaged.push(StoreError::broken(db, &info.id, None, why));
+            }
+            Ok(info) => found.runs.sound.push(info),
+            Err(error) => found.runs.damaged.push(error),
+        }
+    }
+    Ok(found)
+}
+
+/// How many runs there are of each status.
+pub(crate) fn counts(conn: &Connection, db: &Path) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+    let counts = || {
+        conn.prepare_cached("SELECT status, count(*) FROM runs GROUP BY status")?
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?
+            .collect::<rusqlite::Result<Vec<_>>>()
+    };
+    let counts = counts().map_err(|error| StoreError::from_sqlite(db, &error))?;
+    Ok(counts.into_iter().filter_map(|(status, count)| Some((status.parse().ok()?, count))).collect())
+}
+
+/// The same as [`short_of_their_end`] of one run.
+fn is_short_of_its_end(conn: &Connection, key: i64) -> rusqlite::Result<bool> {
+    conn.prepare_cached(
+        "SELECT 1 FROM heads h JOIN runs r ON r.key = h.run LEFT JOIN journal j ON j.key = (h.run << 32 | h.n)
+         WHERE h.run = ?1 AND h.n > r.parent_events AND (j.key IS NULL OR j.hash IS NOT h.hash)",
+    )?
+    .exists([key])
 }
 
 /// The runs whose journals have another event, or none, where they are known to have come to. What is before it, reading looks at.

@@ -68,7 +68,7 @@ pub use chain::Proof;
 pub use commit::Commit;
 pub use error::StoreError;
 pub use inbox::{InboxEntry, InboxWatch, Settled};
-pub use index::{ForkPoint, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate, Runs};
+pub use index::{ForkPoint, NewRun, PageOfRuns, RunFilter, RunInfo, RunStatus, RunUpdate, Runs, RunsPage};
 pub use lock::DriverLock;
 pub use open::DB_FILE;
 pub use reader::Journal;

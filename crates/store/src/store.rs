@@ -10,8 +10,8 @@ use crate::inbox::InboxWatches;
 use crate::lock::Locks;
 use crate::writer::{Adopted, Request, Writer};
 use crate::{
-    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate,
-    Runs, Settled, StoreError, blobs, chain, index, open, schema,
+    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, PageOfRuns, RunFilter, RunInfo, RunStatus,
+    RunUpdate, Runs, RunsPage, Settled, StoreError, blobs, chain, index, open, schema,
 };
 
 /// Connections for reading that are kept open between requests.
@@ -229,6 +229,16 @@ impl Store {
     /// The runs that a run began (E-39), in the order of their ids.
     pub fn children(&self, parent: &str) -> Result<Vec<RunInfo>, StoreError> {
         self.inner.read(|conn| index::children(conn, &self.inner.db, parent))
+    }
+
+    /// A page of the runs, latest recorded first, which costs what is on it (S-05).
+    pub fn page_of_runs(&self, page: &RunsPage) -> Result<PageOfRuns, StoreError> {
+        self.inner.read(|conn| index::page(conn, &self.inner.db, page))
+    }
+
+    /// How many runs there are of each status, as their rows say.
+    pub fn counts_of_runs(&self) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        self.inner.read(|conn| index::counts(conn, &self.inner.db))
     }
 
     /// Takes the right to drive a run, which need not exist yet. Fails with [`StoreError::Driven`] if somebody has

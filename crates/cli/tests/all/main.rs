@@ -12,4 +12,5 @@ mod examples;
 mod inspect;
 mod net;
 mod operations;
+mod serve;
 mod support;

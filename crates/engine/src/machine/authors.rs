@@ -23,6 +23,14 @@ impl State {
         thread.slice(crate::message::Slice(Some(from), None)).iter().map(|message| self.author(message))
     }
 
+    /// The same of a thread that is looked at.
+    pub fn speakers_in<'s>(
+        &'s self,
+        thread: &crate::ThreadView<'s>,
+    ) -> impl Iterator<Item = Option<&'s Arc<str>>> + use<'s> {
+        self.speakers(thread.thread(), 0)
+    }
+
     /// What the node of an effect has said and heard so far, while the effect is the last that it asked for.
     pub fn thread_behind(&self, effect: &EffectId) -> Option<&Thread> {
         Some(&self.visit(self.node_of(effect)?)?.thread)

@@ -161,11 +161,12 @@ fn crates_use_only_what_they_may() {
             &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world"][..],
         ),
         ("evolve", &["engine", "dialects", "store", "runtime", "host"][..]),
+        ("server", &["engine", "dialects", "store", "runtime", "http", "host"][..]),
         (
             "cli",
             &[
                 "engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world",
-                "host", "evolve",
+                "host", "evolve", "server",
             ][..],
         ),
     ]);

@@ -176,6 +176,16 @@ fn simulation() {
     holds("docs/simulation.md");
 }
 
+/// S-03: the API, asked as its document asks it.
+#[test]
+fn api() {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        eprintln!("curl is not installed: the session of docs/api.md is left out");
+        return;
+    }
+    holds("docs/api.md");
+}
+
 #[test]
 fn time_travel() {
     holds("docs/time-travel.md");

@@ -1,0 +1,124 @@
+//! What changes runs (S-01, S-03, S-07), and what goes on when a server starts again.
+
+use super::http::{Server, asking, greeting};
+use crate::support::Place;
+use serde_json::json;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("replies.yaml", "- reply: {text: Hello.}\n");
+    place.write("slow.yaml", "- reply: {text: Late., delay_ms: 600000}\n");
+    place
+}
+
+#[test]
+fn s07_the_same_request_means_the_same_run() {
+    let place = place();
+    let server = Server::start(&place, &["--script", "replies.yaml"]);
+    let start = json!({"document": greeting(), "run_id": "mine"});
+    server.ask("POST", "/v1/runs", Some(&start)).is(201);
+    server.wait("mine", "completed");
+    let again = server.ask("POST", "/v1/runs", Some(&start)).is(200).json();
+    assert_eq!(again["run_id"], "mine");
+    let other = json!({"document": asking(), "run_id": "mine"});
+    assert_eq!(server.ask("POST", "/v1/runs", Some(&other)).is(409).json()["code"], "run-id-used");
+
+    // A key of the request's own does the same without an id.
+    let token = format!("Authorization: Bearer {}", server.token);
+    let keyed = |document: serde_json::Value| {
+        let body = json!({"document": document}).to_string();
+        server.send("POST", "/v1/runs", &[&token, "Idempotency-Key: k1"], Some(&body))
+    };
+    let first = keyed(greeting()).is(201).json();
+    let second = keyed(greeting()).is(200).json();
+    assert_eq!(first["run_id"], second["run_id"]);
+    keyed(asking()).is(409);
+
+    // So do requests that are made at the same time.
+    let runs: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let body = json!({"document": greeting()}).to_string();
+                    let made = server.send("POST", "/v1/runs", &[&token, "Idempotency-Key: k2"], Some(&body));
+                    (made.status, made.json()["run_id"].clone())
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(runs.iter().filter(|(status, _)| *status == 201).count(), 1, "{runs:?}");
+    assert!(runs.iter().all(|(_, run)| *run == runs[0].1), "{runs:?}");
+}
+
+#[test]
+fn s07_an_answer_may_be_given_twice() {
+    let place = place();
+    let server = Server::start(&place, &[]);
+    let run = server.begin(asking());
+    server.wait(&run, "waiting");
+    let ask = server.get(&format!("/v1/runs/{run}"))["asks"][0]["ask"].as_str().unwrap().replace('/', "%2F");
+    let path = format!("/v1/runs/{run}/asks/{ask}");
+    assert_eq!(server.ask("POST", &path, Some(&json!({}))).is(400).json()["code"], "bad-body");
+    server.ask("POST", &path, Some(&json!({"answer": "I am", "by": "Ann"}))).is(200);
+    let done = server.wait(&run, "completed");
+    assert_eq!(done["output"], "I am");
+    server.ask("POST", &path, Some(&json!({"answer": "I am", "by": "Ann"}))).is(200);
+    server.ask("POST", &path, Some(&json!({"answer": "I am not"}))).is(404);
+}
+
+#[test]
+fn s03_runs_are_told_by_their_api() {
+    let place = place();
+    place.write("docs/greet.json", &greeting().to_string());
+    let server = Server::start(&place, &["--script", "slow.yaml", "--documents", "docs"]);
+    let known = server.get("/v1/documents");
+    assert_eq!(
+        (&known["documents"][0]["name"], &known["documents"][0]["dialect"]),
+        (&json!("greet"), &json!("plan"))
+    );
+    let made = server.ask("POST", "/v1/documents/greet/runs", Some(&json!({}))).is(201);
+    let run = made.json()["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(made.header("Location"), Some(&*format!("/v1/runs/{run}")));
+    server.ask("POST", &format!("/v1/runs/{run}/resume"), None).is(409);
+    server.ask("POST", &format!("/v1/runs/{run}/cancel"), None).is(200);
+    server.wait(&run, "cancelled");
+    // Another document from its beginning on.
+    let fork = json!({"at": 1, "document": asking()});
+    let forked = server.ask("POST", &format!("/v1/runs/{run}/fork"), Some(&fork)).is(201).json();
+    assert_eq!(forked["fork_of"]["run"], json!(run));
+    server.wait(forked["run_id"].as_str().unwrap(), "waiting");
+    let found =
+        server.ask("POST", "/v1/check", Some(&json!({"document": {"task": "t", "nodes": 3}}))).is(200);
+    assert_eq!(found.json()["diagnostics"][0]["severity"], "error");
+}
+
+#[test]
+fn s01_what_it_drove_when_it_died_goes_on() {
+    let place = place();
+    let server = Server::start(&place, &["--script", "slow.yaml"]);
+    let run = server.begin(greeting());
+    let asks = server.begin(asking());
+    server.wait(&asks, "waiting");
+    server.kill();
+    // It goes on with the script of now, and not before it may.
+    let resting = Server::start(&place, &["--no-resume"]);
+    assert_eq!(resting.get(&format!("/v1/runs/{run}"))["driven"], false);
+    resting.kill();
+    place.write("slow.yaml", "- reply: {text: In time.}\n");
+    let server = Server::start(&place, &[]);
+    assert_eq!(server.wait(&run, "completed")["output"], "In time.");
+    server.wait(&asks, "waiting");
+}
+
+#[test]
+fn s01_a_server_that_is_told_to_stop_leaves_runs_that_go_on() {
+    let place = place();
+    let server = Server::start(&place, &["--script", "slow.yaml"]);
+    let run = server.begin(greeting());
+    assert_eq!(server.terminate(), Some(130));
+    let shown = place.run(&["show", &run, "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "running");
+    place.write("slow.yaml", "- reply: {text: Now.}\n");
+    assert_eq!(place.run(&["resume", &run, "--json"]).exits(0).json()["output"], "Now.");
+}

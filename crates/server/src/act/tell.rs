@@ -1,0 +1,110 @@
+//! What is said to a run, whoever drives it (E-43): answers, its end, and that it is to go on.
+
+use crate::act::bodies::{Resumed, Said};
+use crate::app::{App, blocking};
+use crate::call::Call;
+use crate::look;
+use crate::problem::Problem;
+use crate::reply::{Later, Reply};
+use selvedge_host::options::RunOptions;
+use selvedge_host::{Answer, Given};
+use selvedge_runtime::Controls;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// `POST /v1/runs/{id}/asks/{ask}`.
+pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
+    Box::pin(async move {
+        let said: Said = call.json()?;
+        let id = found(&app, &call).await?;
+        let ask = call.part("ask").to_owned();
+        let answer = Answer {
+            ask: Some(ask.clone()),
+            said: written(&said.answer),
+            output: said.output.as_ref().map(Value::to_string),
+            by: said.by,
+            why: said.why,
+        };
+        if repeats(&app, &id, &ask, &said.answer).await? {
+            return shown(app, id).await;
+        }
+        match app.host.answer(&id, &answer).await? {
+            Given::Driven(_) => {}
+            Given::Alone(run) => {
+                app.drives.room()?;
+                app.drives.go_on(run, &RunOptions::default()).await?;
+            }
+        }
+        shown(app, id).await
+    })
+}
+
+/// A text that is read as the JSON that it is; a text that could be taken for other JSON stands in quotes.
+fn written(answer: &Value) -> String {
+    match answer {
+        Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether somebody has said the very same to an ask that is closed (S-07).
+async fn repeats(app: &Arc<App>, id: &str, ask: &str, answer: &Value) -> Result<bool, Problem> {
+    let (app, id, ask, answer) = (Arc::clone(app), id.to_owned(), ask.to_owned(), answer.clone());
+    blocking(move || {
+        app.kept.look(&id, None, |run, _| {
+            if selvedge_host::asks::open(&run.state, &ask).is_some() || run.state.declined().is_some() {
+                return Ok(false);
+            }
+            let said = run.timeline.nodes().iter().flat_map(|node| &node.answers);
+            let mut same = said.filter(|said| *said.ask == *ask).map(|said| {
+                let value = said.value.get("answer").unwrap_or(&said.value);
+                let done = said.value.get("done").is_some() && answer == "done";
+                *value == answer || done
+            });
+            Ok(same.next_back().unwrap_or(false))
+        })
+    })
+    .await
+}
+
+/// `POST /v1/runs/{id}/cancel`.
+pub(crate) fn cancel(app: Arc<App>, call: Call) -> Later {
+    Box::pin(async move {
+        let id = found(&app, &call).await?;
+        if let Given::Alone(run) = app.host.cancel(&id).await?
+            && run.run.state.ended().is_none()
+        {
+            let mut begun = run.cancel()?;
+            let driven = begun.drive(&mut Controls::default()).await;
+            begun.close().await;
+            driven.map_err(selvedge_host::Error::from)?;
+        }
+        shown(app, id).await
+    })
+}
+
+/// `POST /v1/runs/{id}/resume`.
+pub(crate) fn resume(app: Arc<App>, call: Call) -> Later {
+    Box::pin(async move {
+        let resumed: Resumed = call.json()?;
+        let over = resumed.options.options()?;
+        let id = found(&app, &call).await?;
+        app.drives.room()?;
+        let locked = {
+            let (host, id) = (app.host.clone(), id.clone());
+            blocking(move || Ok(host.lock(&id)?)).await?
+        };
+        app.drives.go_on(locked, &over).await?;
+        shown(app, id).await
+    })
+}
+
+async fn found(app: &Arc<App>, call: &Call) -> Result<String, Problem> {
+    let (app, id) = (Arc::clone(app), call.part("id").to_owned());
+    blocking(move || Ok(selvedge_host::stores::find_run(&app.store, &id)?)).await
+}
+
+/// The run as it is now.
+async fn shown(app: Arc<App>, id: String) -> Result<Reply, Problem> {
+    blocking(move || Ok(Reply::json(look::runs::object(&app, &id, None)?))).await
+}

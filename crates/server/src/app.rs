@@ -1,0 +1,72 @@
+//! What all requests share.
+
+use crate::access::{Hosts, Tokens};
+use crate::call::Call;
+use crate::documents::Documents;
+use crate::drives::Drives;
+use crate::feed::Feeds;
+use crate::kept::Kept;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use selvedge_host::options::RunOptions;
+use selvedge_host::{Environment, Error, Host, report, stores};
+use selvedge_http::Secret;
+use selvedge_store::Store;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A server, as its requests see it.
+pub(crate) struct App {
+    pub(crate) host: Host,
+    pub(crate) store: Arc<Store>,
+    pub(crate) kept: Kept,
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) drives: Arc<Drives>,
+    /// What runs are started with, where a request says nothing else.
+    pub(crate) defaults: RunOptions,
+    /// The folder of named documents.
+    pub(crate) documents: Option<PathBuf>,
+    pub(crate) tokens: Tokens,
+    pub(crate) hosts: Hosts,
+    /// Keys that nobody is shown (C-06).
+    pub(crate) secrets: Vec<Secret>,
+    /// Bytes that a body may have.
+    pub(crate) body_bytes: usize,
+}
+
+impl App {
+    /// Where the host's runs are: made, if there is nothing yet.
+    pub(crate) fn open(host: &Host) -> Result<Arc<Store>, Error> {
+        let dir = host.state_dir()?;
+        let environment: &Environment = &host.environment;
+        let store = stores::open_or_make(environment, &dir)?;
+        Ok(Arc::new(store))
+    }
+
+    /// A JSON text as anybody may see it: without keys, and with nothing in it that steers a terminal.
+    pub(crate) fn shown(&self, json: &str) -> String {
+        report::escaped(&report::redacted(json, &self.secrets)).into_owned()
+    }
+
+    /// The documents that there are by name.
+    pub(crate) fn documents(&self) -> Result<Documents, Problem> {
+        Documents::of(self.documents.as_deref())
+    }
+
+    /// The id of the run that is meant (C-12).
+    pub(crate) fn run_id(&self, call: &Call) -> Result<String, Problem> {
+        Ok(stores::find_run(&self.store, call.part("id"))?)
+    }
+}
+
+/// What reads the store, on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // Its panic was told where it happened; this request alone ends with it.
+        Err(_) => Err(Error::internal("the request has come upon a bug").into()),
+    }
+}

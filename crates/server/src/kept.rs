@@ -1,0 +1,145 @@
+//! Runs as they were at any of their events: folded once, and kept at some of them, so that looking at another moment costs the
+//! events between (S-05).
+
+use crate::problem::Problem;
+use selvedge_host::Error;
+use selvedge_host::timeline::Followed;
+use selvedge_runtime::Reading;
+use selvedge_store::Store;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Runs that are kept.
+const RUNS: usize = 16;
+/// Events between two moments that are kept of a run, at first.
+const STRIDE: u64 = 512;
+/// Node instances in all moments that are kept of a run: from then on every second one goes.
+const NODES: usize = 20_000;
+
+/// The runs that somebody has looked at lately.
+pub(crate) struct Kept {
+    store: Arc<Store>,
+    /// The one that was looked at last comes first.
+    runs: Mutex<VecDeque<Named>>,
+}
+
+/// A run with its id.
+type Named = (String, Arc<Mutex<Run>>);
+
+/// A run that is kept.
+struct Run {
+    reading: Reading,
+    /// As far as it has been read.
+    tip: Followed,
+    /// As it was after some of its events, by their numbers.
+    marks: BTreeMap<u64, Followed>,
+    /// Events between two of them.
+    stride: u64,
+    /// What was looked at last: the next step of a scrubber is not far.
+    last: Option<Followed>,
+}
+
+impl Kept {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self { store, runs: Mutex::default() }
+    }
+
+    /// Looks at a run as it was after event `at`, or as it is; `look` also gets the number of the journal's last event.
+    ///
+    /// # Errors
+    /// There is no such run or event, or it can't be read.
+    pub(crate) fn look<T>(
+        &self,
+        id: &str,
+        at: Option<u64>,
+        look: impl FnOnce(&Followed, u64) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let of = self.store.last_event(id)?;
+        if let Some(at) = at.filter(|at| *at == 0 || *at > of) {
+            let message = format!("run {id} has {of} events: there is no event {at}");
+            return Err(Error::usage("C-15", "unknown-event", &message)
+                .help(&format!("at takes 1 to {of}"))
+                .into());
+        }
+        let run = self.run(id)?;
+        let mut run = locked(&run);
+        let at = at.unwrap_or(of);
+        let followed = run.at(at)?;
+        look(followed, of)
+    }
+
+    fn run(&self, id: &str) -> Result<Arc<Mutex<Run>>, Problem> {
+        let mut runs = locked(&self.runs);
+        if let Some(at) = runs.iter().position(|(known, _)| known == id)
+            && let Some(found) = runs.remove(at)
+        {
+            let run = Arc::clone(&found.1);
+            runs.push_front(found);
+            return Ok(run);
+        }
+        let run = Arc::new(Mutex::new(Run::open(&self.store, id)?));
+        runs.push_front((id.to_owned(), Arc::clone(&run)));
+        runs.truncate(RUNS);
+        Ok(run)
+    }
+}
+
+impl Run {
+    fn open(store: &Store, id: &str) -> Result<Self, Problem> {
+        let reading = Reading::open(store, id)?;
+        let tip = Followed::new(reading.graph());
+        Ok(Self { reading, tip, marks: BTreeMap::new(), stride: STRIDE, last: None })
+    }
+
+    /// The run after that event, which is there.
+    fn at(&mut self, at: u64) -> Result<&Followed, Problem> {
+        if at >= self.tip.state.events() {
+            self.read_on(at)?;
+            if self.tip.state.events() == at {
+                return Ok(&self.tip);
+            }
+        }
+        let known = |followed: &Followed| followed.state.events();
+        let mark = self.marks.range(..=at).next_back().map(|(_, mark)| mark);
+        let last = self.last.take().filter(|last| known(last) <= at);
+        let mut near = match (last, mark) {
+            (Some(last), mark) if mark.is_none_or(|mark| known(mark) <= known(&last)) => last,
+            (_, Some(mark)) => mark.clone(),
+            (_, None) => Followed::new(self.reading.graph()),
+        };
+        let next = known(&near) + 1;
+        if next <= at {
+            self.reading.records(next, at, |record| near.take(record))?;
+        }
+        Ok(self.last.insert(near))
+    }
+
+    /// Reads on up to an event, and keeps moments on the way.
+    fn read_on(&mut self, until: u64) -> Result<(), Problem> {
+        let Self { reading, tip, marks, stride, .. } = self;
+        let next = tip.state.events() + 1;
+        if next > until {
+            return Ok(());
+        }
+        let read = reading.records(next, until, |record| {
+            tip.take(record);
+            if tip.state.events().is_multiple_of(*stride) {
+                marks.insert(tip.state.events(), tip.clone());
+                while marks.len() > 1 && weight(marks) > NODES {
+                    *stride *= 2;
+                    marks.retain(|at, _| at.is_multiple_of(*stride));
+                }
+            }
+        });
+        read.map_err(Problem::from)
+    }
+}
+
+/// Node instances in what is kept: what they take is most of it.
+fn weight(marks: &BTreeMap<u64, Followed>) -> usize {
+    marks.values().map(|mark| mark.timeline.nodes().len()).sum()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,39 @@
+//! The HTTP API over a host (rules `S`), and the page.
+//!
+//! Nothing here knows more about runs than `selvedge_host` does: a request is read, the host is asked, and what it says is
+//! written as JSON. This crate reads neither environment nor terminal, and starts no runtime.
+//!
+//! - [`Server`]: bound to an address, serving until it is told to stop. `app`: what all requests share; `answer`: from one to its answer.
+//! - `http`: connections and their limits. `routes`: which requests there are, for the router and the description (`openapi`) alike.
+//!   `call`: a request; `reply`: an answer; `problem`: an answer that is none.
+//! - `access`: who may (S-02).
+//! - `look/`: what looks at runs. `kept`: runs as they were at any event, folded once. `feed`: events as they come, read once for
+//!   all who watch.
+//! - `act/`: what changes something. `drives`: the runs that this server drives.
+//! - `metrics`: what whoever operates it wants to know.
+//! - `page`: the files of the page.
+
+#![allow(clippy::result_large_err, reason = "problems end a request, and are rare")]
+
+mod access;
+mod act;
+mod answer;
+mod app;
+mod call;
+mod documents;
+mod drives;
+mod feed;
+mod http;
+mod kept;
+mod look;
+mod metrics;
+mod openapi;
+mod page;
+mod params;
+mod problem;
+mod reply;
+mod routes;
+mod serve;
+
+pub use access::{Token, Tokens};
+pub use serve::{Options, Server};

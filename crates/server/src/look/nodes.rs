@@ -1,0 +1,61 @@
+//! A node: what it is, what it was sent and what came back (S-24).
+
+use crate::app::App;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use selvedge_engine::{EffectId, Request};
+use selvedge_host::report;
+use selvedge_host::timeline::CallKind;
+use serde_json::{Value, json};
+
+/// Requests that are shown as they were sent: those of the last calls.
+const REQUESTS: usize = 20;
+
+/// `GET /v1/runs/{id}/nodes/{node}`.
+pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let (id, name) = (app.run_id(call)?, call.part("node"));
+    let at = call.number("at");
+    let (mut object, sent) = app.kept.look(&id, at, |run, _| {
+        let (def, row) = report::find(&id, &run.state, &run.timeline, name)?;
+        let mut object = report::node(name, def, row);
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("run_id".to_owned(), id.as_str().into());
+            fields.insert("at".to_owned(), run.state.events().into());
+            fields.insert("definition".to_owned(), json!(def));
+        }
+        let visit = row.and_then(|row| row.visits.last());
+        let tried = visit.map(report::tried).unwrap_or_default();
+        let sent = tried.iter().enumerate().rev().filter(|(_, (call, _))| call.kind == CallKind::Model);
+        let sent: Vec<(usize, EffectId, u64)> = sent
+            .take(REQUESTS)
+            .map(|(at, (_, attempt))| (at, attempt.effect.clone(), attempt.requested.n))
+            .collect();
+        Ok((object, sent))
+    })?;
+    // As they were when they were asked for, the first one first: each is a step from the one before.
+    for (place, effect, n) in sent.into_iter().rev() {
+        let request = app.kept.look(&id, Some(n), |run, _| Ok(request(&run.state, &effect)))?;
+        let calls = object.get_mut("calls").and_then(Value::as_array_mut);
+        let call = calls.and_then(|calls| calls.get_mut(place)?.as_object_mut());
+        if let Some((call, request)) = call.zip(request) {
+            call.insert("request".to_owned(), request);
+        }
+    }
+    Ok(Reply::json(object))
+}
+
+/// What a model was asked: messages in order, tools and schema.
+fn request(state: &selvedge_engine::State, effect: &EffectId) -> Option<Value> {
+    let Some(Request::Model(request)) = state.request(effect) else { return None };
+    let tools = request.tools.iter().map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema, "version": tool.version}));
+    Some(json!({
+        "role": request.role,
+        "thread": request.thread,
+        "messages": request.messages.iter().collect::<Vec<_>>(),
+        "tools": tools.collect::<Vec<_>>(),
+        "schema": request.schema.as_ref().map(|schema| &schema.schema),
+        "settings": request.settings,
+        "timeout_s": request.timeout_s,
+    }))
+}

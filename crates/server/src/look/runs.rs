@@ -1,0 +1,88 @@
+//! Runs: a list of them, and one (C-02, C-15).
+
+use crate::app::App;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use selvedge_host::options::RunOptions;
+use selvedge_host::report::{self, RunReport};
+use selvedge_host::{Error, time};
+use selvedge_runtime::graph_of;
+use selvedge_store::{RunInfo, RunStatus, RunsPage};
+use serde_json::{Map, Value, json};
+
+/// Runs of a page, where nothing else is asked for.
+const PAGE: u64 = 50;
+
+/// `GET /v1/runs`.
+pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let after = match call.text("cursor") {
+        Some(cursor) => Some(cursor.parse().map_err(|_| {
+            Problem::bad(
+                "bad-parameter",
+                &format!("the parameter \"cursor\" is `next` of a page, not {cursor:?}"),
+            )
+        })?),
+        None => None,
+    };
+    let page = RunsPage {
+        status: call.text("status").and_then(|status| status.parse().ok()),
+        dialect: call.text("dialect").map(str::to_owned),
+        text: call.text("text").map(str::to_owned),
+        after,
+        limit: u32::try_from(call.number("limit").unwrap_or(PAGE)).unwrap_or(u32::MAX),
+    };
+    let found = app.store.page_of_runs(&page)?;
+    let rows: Vec<Value> = found.runs.sound.iter().map(|info| Value::Object(row(app, info))).collect();
+    let damaged: Vec<Value> =
+        found.runs.damaged.into_iter().map(|error| Problem::from(Error::from(error)).json()).collect();
+    let next = found.next.map(|next| next.to_string());
+    Ok(Reply::json(json!({"runs": rows, "next": next, "damaged": damaged})))
+}
+
+/// A run of the list.
+pub(crate) fn row(app: &App, info: &RunInfo) -> Map<String, Value> {
+    let driven = info.status != RunStatus::Running || app.store.is_driven(&info.id).unwrap_or(true);
+    let failed = info.status == RunStatus::Failed;
+    let fault = failed.then(|| report::failed_of(&app.store, &info.id)).flatten();
+    report::row(info, driven, fault.as_ref())
+}
+
+/// `GET /v1/runs/{id}`.
+pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let id = app.run_id(call)?;
+    Ok(Reply::json(object(app, &id, call.number("at"))?))
+}
+
+/// C-02's object, with what the list says of the run.
+pub(crate) fn object(app: &App, id: &str, at: Option<u64>) -> Result<Value, Problem> {
+    let driven = app.store.is_driven(id).unwrap_or(true);
+    let info = app.store.run(id)?;
+    let graph = graph_of(&app.store, &info)?;
+    let options = RunOptions::stored(&info.options);
+    app.kept.look(id, at, |run, events| {
+        let past = run.state.events() < events;
+        let report = RunReport {
+            run: id,
+            state: &run.state,
+            scripted: info.scripted,
+            warnings: &options.warnings,
+            graph: &graph,
+            // Whoever drives it drives its present, not its past.
+            driven: driven || past,
+        };
+        let mut object = report.json();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("name".to_owned(), info.name.as_str().into());
+            fields.insert("dialect".to_owned(), info.dialect.as_str().into());
+            fields.insert("started".to_owned(), time::rfc3339(info.started_ms).into());
+            fields.insert("ended".to_owned(), json!(info.ended_ms.filter(|_| !past).map(time::rfc3339)));
+            fields.insert("driven".to_owned(), driven.into());
+            fields.insert("at".to_owned(), run.state.events().into());
+            fields.insert("events".to_owned(), events.into());
+            let fork = info.fork.as_ref().map(|fork| json!({"run": fork.run, "events": fork.events}));
+            fields.insert("fork_of".to_owned(), json!(fork));
+        }
+        Ok(object)
+    })
+}

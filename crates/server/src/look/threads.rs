@@ -1,0 +1,72 @@
+//! Threads: which there are, and parts of one (S-05).
+
+use crate::app::App;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use selvedge_engine::Slice;
+use selvedge_host::Error;
+use selvedge_host::text::or_meant;
+use selvedge_host::timeline::Followed;
+use serde_json::{Value, json};
+
+/// Messages of a page, where nothing else is asked for.
+const PAGE: u64 = 100;
+
+/// `GET /v1/runs/{id}/threads`.
+pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let id = app.run_id(call)?;
+    let object = app.kept.look(&id, call.number("at"), |run, _| {
+        Ok(json!({"run_id": id, "at": run.state.events(), "threads": all(run)}))
+    })?;
+    Ok(Reply::json(object))
+}
+
+/// All threads, each with how many messages it has.
+pub(crate) fn all(run: &Followed) -> Vec<Value> {
+    let threads = run.state.view().threads();
+    threads.map(|(name, thread)| json!({"name": name, "messages": thread.len()})).collect()
+}
+
+/// `GET /v1/runs/{id}/threads/{name}`.
+pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let (id, name) = (app.run_id(call)?, call.part("name"));
+    let limit = usize::try_from(call.number("limit").unwrap_or(PAGE)).unwrap_or(usize::MAX);
+    let object = app.kept.look(&id, call.number("at"), |run, _| {
+        let state = &run.state;
+        let view = state.view();
+        let Some(thread) = view.thread(name) else {
+            let known: Vec<String> = view.threads().map(|(name, _)| name.into_owned()).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let message = format!("run {id} has no thread \"{name}\"");
+            return Err(Error::usage("C-15", "unknown-thread", &message)
+                .help(&or_meant(name, &known, "the list of threads has their names"))
+                .into());
+        };
+        let of = thread.len();
+        let from = match call.signed("from").unwrap_or_default() {
+            back @ ..0 => of.saturating_sub(usize::try_from(back.unsigned_abs()).unwrap_or(usize::MAX)),
+            from => usize::try_from(from).unwrap_or(usize::MAX).min(of),
+        };
+        let to = from.saturating_add(limit).min(of);
+        let place = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
+        let part = thread.slice(Slice(Some(place(from)), Some(place(to))));
+        let said = part.iter().zip(state.speakers_in(&part)).enumerate();
+        let messages: Vec<Value> = said
+            .map(|(at, (message, node))| {
+                let mut object = json!(message);
+                if let Some(fields) = object.as_object_mut() {
+                    fields.insert("index".to_owned(), (from + at).into());
+                    let node = node.map(|node| state.told_name(node));
+                    fields.insert("node".to_owned(), json!(node));
+                }
+                object
+            })
+            .collect();
+        Ok(json!({
+            "run_id": id, "at": state.events(), "thread": name, "of": of, "from": from,
+            "next": (to < of).then_some(to), "messages": messages,
+        }))
+    })?;
+    Ok(Reply::json(object))
+}

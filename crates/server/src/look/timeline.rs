@@ -1,0 +1,237 @@
+//! What happened when, by node: the host's timeline as JSON (S-22).
+
+use crate::app::App;
+use crate::call::Call;
+use crate::look::threads;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use selvedge_engine::graph::{Act, Node, is_operation};
+use selvedge_engine::{Outcome, RunStatus};
+use selvedge_host::time;
+use selvedge_host::timeline::{
+    Attempt, Call as Made, CallKind, Followed, FrameTimeline, Moment, NodeStatus, NodeTimeline, Question,
+    Timeline, Visit,
+};
+use selvedge_runtime::{Clock, SystemClock};
+use serde_json::{Map, Value, json};
+
+/// `GET /v1/runs/{id}/timeline`.
+pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let id = app.run_id(call)?;
+    let driven = app.store.is_driven(&id).unwrap_or(true);
+    let info = app.store.run(&id)?;
+    let object = app.kept.look(&id, call.number("at"), |run, events| {
+        let shown = Shown::of(run, driven, events);
+        let mut object = json!({
+            "run_id": id,
+            "name": info.name,
+            "dialect": info.dialect,
+            "status": run.state.status(),
+            "driven": driven,
+            "at": run.state.events(),
+            "events": events,
+            "zero": time::rfc3339(shown.zero),
+            "until": run.timeline.last().map(|last| shown.moment(last)),
+            "source": run.timeline.source(),
+        });
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("threads".to_owned(), threads::all(run).into());
+            let frames: Vec<Value> = run.timeline.frames().iter().map(|frame| shown.frame(frame)).collect();
+            fields.insert("frames".to_owned(), frames.into());
+            fields.insert("nodes".to_owned(), shown.nodes().into());
+        }
+        Ok(object)
+    })?;
+    Ok(Reply::json(object))
+}
+
+/// A timeline that is shown.
+struct Shown<'t> {
+    run: &'t Followed,
+    timeline: &'t Timeline,
+    /// The beginning of its line of time, in milliseconds since 1970.
+    zero: i64,
+    now: i64,
+    /// Whether what has begun goes on.
+    goes_on: bool,
+}
+
+impl<'t> Shown<'t> {
+    fn of(run: &'t Followed, driven: bool, events: u64) -> Self {
+        let timeline = &run.timeline;
+        let zero = timeline.first().map_or(0, |first| timeline.line(first));
+        let past = run.state.events() < events;
+        // What was to be tried again after a while was, at a moment of the past, as that had it.
+        let now = timeline.last().filter(|_| past).map_or_else(|| SystemClock.now_ms(), |last| last.at);
+        let goes_on = past || driven || run.state.status() != RunStatus::Running;
+        Self { run, timeline, zero, now, goes_on }
+    }
+
+    fn moment(&self, moment: Moment) -> Value {
+        json!({"n": moment.n, "ms": self.timeline.line(moment).saturating_sub(self.zero)})
+    }
+
+    fn maybe(&self, moment: Option<Moment>) -> Value {
+        moment.map_or(Value::Null, |moment| self.moment(moment))
+    }
+
+    fn frame(&self, frame: &FrameTimeline) -> Value {
+        json!({
+            "name": frame.name,
+            "path": frame.path,
+            "which": frame.which,
+            "opener": frame.opener,
+            "began": self.maybe(frame.began),
+            "ended": self.maybe(frame.ended),
+            "status": frame.status,
+        })
+    }
+
+    /// Those that something has happened to, then the others of the document's own graph.
+    fn nodes(&self) -> Vec<Value> {
+        let mut nodes: Vec<Value> = self.timeline.nodes().iter().map(|node| self.node(node)).collect();
+        let graph = self.run.state.graph();
+        let others = graph.nodes.values().filter(|def| self.timeline.root(&def.id).is_none());
+        nodes.extend(others.map(|def| {
+            let mut fields = self.head(&def.id, &def.id, 0, Some(def));
+            fields.insert("status".to_owned(), json!(NodeStatus::NotStarted));
+            fields.insert("visits".to_owned(), json!([]));
+            Value::Object(fields)
+        }));
+        nodes
+    }
+
+    /// What a node is.
+    fn head(&self, name: &str, id: &str, frame: usize, def: Option<&Node>) -> Map<String, Value> {
+        let position = self.timeline.nodes_of(frame).and_then(|nodes| nodes.position(id));
+        let graph = self.timeline.nodes_of(frame).map(|nodes| nodes.graph());
+        let thread = def.and_then(|def| graph?.threads.get(def.body.thread?)).map(|thread| &thread.name);
+        let fields = [
+            ("name", json!(name)),
+            ("id", json!(id)),
+            ("title", json!(def.map_or(id, |def| &def.name))),
+            ("frame", json!(frame)),
+            ("position", json!(position.map(selvedge_engine::Ix::get))),
+            ("thread", json!(thread)),
+            ("does", json!(def.map(does).unwrap_or_default())),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn node(&self, node: &NodeTimeline) -> Value {
+        let told = self.timeline.told(node);
+        let mut fields = self.head(&told, &node.node, node.within, self.timeline.def(node));
+        let status = match self.timeline.status(Some(node), self.now) {
+            NodeStatus::Running | NodeStatus::Retrying if !self.goes_on => NodeStatus::Stopped,
+            status => status,
+        };
+        let reuse = self.timeline.reuse(node).map(
+            |reuse| json!({"from": reuse.from, "calls": reuse.calls, "of": reuse.of, "whole": reuse.whole()}),
+        );
+        let visits: Vec<Value> = node.visits.iter().map(|visit| self.visit(visit)).collect();
+        let more = [
+            ("status", json!(status)),
+            ("skipped", json!(node.skipped)),
+            ("reused", json!(reuse)),
+            ("goes_on", json!(node.goes_on)),
+            ("visits", visits.into()),
+        ];
+        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        Value::Object(fields)
+    }
+
+    fn visit(&self, visit: &Visit) -> Value {
+        let calls: Vec<Value> = visit.calls.iter().map(|call| self.call(call)).collect();
+        let asks: Vec<Value> = visit.questions.iter().map(|question| self.question(question)).collect();
+        let tokens = &visit.tokens;
+        json!({
+            "number": visit.number,
+            "began": self.maybe(visit.started),
+            "ended": self.maybe(visit.ended),
+            "cancelled": visit.cancelled,
+            "fault": visit.fault.as_ref().map(|fault| json!({"kind": fault.kind, "message": fault.message})),
+            "tokens": {"input": tokens.input, "output": tokens.output, "cost": tokens.shown_cost()},
+            "reused": visit.reused,
+            "requested": visit.requested,
+            "thread": visit.thread,
+            "calls": calls,
+            "asks": asks,
+        })
+    }
+
+    fn call(&self, call: &Made) -> Value {
+        let attempts: Vec<Value> = call.attempts.iter().map(|attempt| self.attempt(attempt)).collect();
+        let kind = match &call.kind {
+            CallKind::Model => "model",
+            CallKind::Tool(_) => "tool",
+            CallKind::Operation(_) => "operation",
+            CallKind::Unknown => "unknown",
+        };
+        json!({
+            "kind": kind,
+            "name": call.kind.name(),
+            "effects": call.effects,
+            "reused_from": call.reused,
+            "attempts": attempts,
+        })
+    }
+
+    fn attempt(&self, attempt: &Attempt) -> Value {
+        let fault = match &attempt.outcome {
+            Some(Outcome::Failed(failure)) => Some(&failure.fault),
+            _ => None,
+        };
+        let outcome = match (&attempt.outcome, fault, attempt.lost, attempt.ended) {
+            (_, Some(_), ..) => Some("failed"),
+            (Some(_), ..) => Some("done"),
+            (None, _, true, _) => Some("lost"),
+            (None, _, false, Some(_)) => Some("dropped"),
+            (None, _, false, None) => None,
+        };
+        json!({
+            "effect": attempt.effect,
+            "requested": self.moment(attempt.requested),
+            "ended": self.maybe(attempt.ended),
+            "after_ms": attempt.after_ms,
+            "reason": attempt.reason,
+            "outcome": outcome,
+            "fault": fault.map(|fault| json!({"kind": fault.kind, "message": fault.message})),
+            "worked_ms": attempt.took.as_ref().map(|took| took.worked_ms),
+            "queued_ms": attempt.took.as_ref().map(|took| took.queued_ms),
+        })
+    }
+
+    fn question(&self, question: &Question) -> Value {
+        json!({
+            "ask": question.ask,
+            "kind": question.kind,
+            "asked": self.moment(question.asked),
+            "closed": self.maybe(question.closed),
+        })
+    }
+}
+
+/// What the body of a node can do, each word once.
+fn does(node: &Node) -> Vec<&'static str> {
+    let mut words = Vec::new();
+    let offers = |act: &Act| matches!(act, Act::Infer(infer) if infer.offer_tools);
+    let offers = node.body.leaves.values().any(|leaf| offers(&leaf.act));
+    for leaf in node.body.leaves.values() {
+        let word = match &leaf.act {
+            Act::Infer(_) => "model",
+            Act::Call(call) if is_operation(&call.tool) => "operation",
+            Act::Call(_) | Act::Retry => "tool",
+            Act::Answer { .. } if offers => "tool",
+            Act::Ask(..) => "ask",
+            Act::Fork(_) => "fork",
+            Act::Loop(_) => "loop",
+            Act::Sub(_) => "sub",
+            Act::Set(..) | Act::Compute(..) | Act::Give(_) => "set",
+            _ => continue,
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
+}

@@ -1,0 +1,84 @@
+//! The page's files, inside the binary.
+
+use crate::problem::Problem;
+use crate::reply::{Content, Reply};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY};
+use hyper::{HeaderMap, Method, StatusCode};
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::sync::LazyLock;
+
+/// By their paths, in order.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+/// A file as it is sent.
+struct File {
+    plain: Bytes,
+    packed: Bytes,
+    tag: String,
+}
+
+/// Packed once, when the first of them is asked for.
+static SENT: LazyLock<Vec<File>> =
+    LazyLock::new(|| FILES.iter().map(|(_, bytes)| File::new(bytes)).collect());
+
+impl File {
+    fn new(bytes: &'static [u8]) -> Self {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+        let packed = packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default();
+        let digest = Sha256::digest(bytes);
+        let tag = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
+        Self { plain: Bytes::from_static(bytes), packed: packed.into(), tag: format!("\"{tag}\"") }
+    }
+}
+
+/// A file of the page; every address that is none of a file is the page itself, which reads it.
+pub(crate) fn file(method: &Method, path: &str, headers: &HeaderMap) -> Result<Reply, Problem> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Err(Problem::method(path, "GET", method));
+    }
+    let name = path.trim_start_matches('/');
+    let find = |name: &str| FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok();
+    let is_file = name.rsplit('/').next().is_some_and(|last| last.contains('.'));
+    let found = find(name).or_else(|| find("index.html").filter(|_| !is_file));
+    let Some((file, (name, _))) = found.and_then(|at| Some((SENT.get(at)?, FILES.get(at)?))) else {
+        return Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "S-03",
+            "unknown-address",
+            &format!("there is nothing at {path}"),
+        ));
+    };
+    let has = |name, wanted: &str| {
+        let value = headers.get(name).and_then(|value: &hyper::header::HeaderValue| value.to_str().ok());
+        value.is_some_and(|value| value.contains(wanted))
+    };
+    let finish = |reply: Reply| {
+        let reply = reply.header(ETAG, &file.tag).header(CACHE_CONTROL, "no-cache");
+        reply.header(VARY, "Accept-Encoding")
+    };
+    if has(IF_NONE_MATCH, &file.tag) {
+        return Ok(finish(Reply::of(StatusCode::NOT_MODIFIED, Content::Nothing)));
+    }
+    let packed = has(ACCEPT_ENCODING, "gzip") && !file.packed.is_empty();
+    let bytes = if packed { &file.packed } else { &file.plain };
+    let reply = Reply::of(StatusCode::OK, Content::Bytes(kind(name), bytes.clone()));
+    Ok(finish(if packed { reply.header(CONTENT_ENCODING, "gzip") } else { reply }))
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        Some("woff2") => "font/woff2",
+        Some("webmanifest") => "application/manifest+json",
+        _ => "text/plain; charset=utf-8",
+    }
+}
