@@ -1,0 +1,105 @@
+/** The page: its frame, where one is, and how it stands with the server. */
+import { html, render, Said, Problem, useEffect, useState, useStore } from './ui.js';
+import { Runs } from './runs.js';
+import { Run } from './run.js';
+import { Inbox, asks, look } from './inbox.js';
+import { Start } from './start.js';
+import { Diff } from './diff.js';
+import { Library } from './library.js';
+import { source, connection } from './source.js';
+import { route, link, go } from './route.js';
+import { t, language, speak } from './words.js';
+
+const VIEWS = { runs: Runs, run: Run, inbox: Inbox, start: Start, diff: Diff, library: Library };
+const NAV = ['runs', 'inbox', 'library'];
+
+/** Light, dark, or as the system has it: kept in this browser. */
+function theme() {
+  try {
+    return localStorage.getItem('theme') ?? '';
+  } catch {
+    return '';
+  }
+}
+
+function setTheme(/** @type {string} */ to) {
+  document.documentElement.dataset.theme = to;
+  try {
+    localStorage.setItem('theme', to);
+  } catch {
+    // Kept until the page is left.
+  }
+}
+
+function Top() {
+  const { view } = useStore(route);
+  const open = useStore(asks).length;
+  const [dark, setDark] = useState(theme());
+  const next = { '': 'light', light: 'dark', dark: '' }[dark] ?? '';
+  return html`<header class="topbar"><a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), /** @type {HTMLElement | null} */ (document.querySelector('#main h1,#main input,#main button,#main a'))?.focus())}>${t('skip')}</a>
+    <a class="brand" href=${source.sealed ? link('run', source.sealed) : link('runs')}><svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path d="M3 5h18M3 10h18M3 15h18M3 20h18" class="w1" /><path d="M7 3v18M13 3v18M18 3v18" class="w2" /></svg>Selvedge</a>
+    ${!source.sealed && html`<nav aria-label=${t('main-nav')}>${NAV.map((one) => html`<a href=${link(one)} aria-current=${view === one ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
+    <span class="grow"></span>
+    <button type="button" class="ghost" aria-label=${t('language')} title=${t('language')} onClick=${() => speak(language() === 'zh' ? 'en' : 'zh')}>${language() === 'zh' ? 'EN' : '中'}</button>
+    <button type="button" class="ghost" aria-label=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} title=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} onClick=${() => (setTheme(next), setDark(next))}>${{ '': '◐', light: '☀', dark: '☾' }[dark]}</button></header>`;
+}
+
+/** How it stands with the server, where that is anything but well. */
+function Banner() {
+  const { state, role } = useStore(connection);
+  const [token, setToken] = useState('');
+  const [trouble, setTrouble] = useState(null);
+  if (source.sealed) return html`<div class="banner quiet">${t('sealed')}</div>`;
+  if (state === 'lost') return html`<div class="banner" role="status">${t('lost')}</div>`;
+  if (state === 'refused')
+    return html`<div class="banner" role="alert"><form onSubmit=${(event) => (event.preventDefault(), source.enter(token.trim().replace(/^.*token=/, '')).then(() => location.reload(), setTrouble))}><label>${t('enter-token')} <input type="password" autocomplete="off" value=${token} onInput=${(event) => setToken(event.target.value)} /></label> <button class="primary">${t('enter')}</button></form><${Problem} of=${trouble} /></div>`;
+  return role === 'viewer' ? html`<div class="banner quiet">${t('viewer')}</div>` : null;
+}
+
+function App() {
+  const { view, id } = useStore(route);
+  const [spoken, setSpoken] = useState(language());
+  useEffect(() => speak.watch(setSpoken), []);
+  useEffect(() => {
+    if (source.sealed) return undefined;
+    look();
+    const timer = setInterval(() => document.hidden || look(), 2500);
+    return () => clearInterval(timer);
+  }, []);
+  useEffect(() => {
+    document.title = `${view === 'run' ? id : t(view)} · Selvedge`;
+  }, [view, id, spoken]);
+  useEffect(() => {
+    const keys = (/** @type {KeyboardEvent} */ event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || /** @type {any} */ (event.target).closest?.('input,textarea,select,dialog')) return;
+      const to = { r: 'runs', i: 'inbox', b: 'library', n: 'start' }[event.key];
+      if (to && !source.sealed) go(to);
+    };
+    addEventListener('keydown', keys);
+    return () => removeEventListener('keydown', keys);
+  }, []);
+  const View = VIEWS[/** @type {keyof typeof VIEWS} */ (view)] ?? Runs;
+  return html`<${Top} key=${spoken} /><${Banner} /><${View} key=${`${spoken}/${view}/${view === 'run' ? id : ''}`} /><${Said} />`;
+}
+
+/** The token of the printed address is traded for a cookie, and is gone from the address. */
+async function begin() {
+  document.documentElement.dataset.theme = theme();
+  document.documentElement.lang = language();
+  const token = /[#&?]token=([^&]+)/.exec(location.hash)?.[1];
+  if (token && !source.sealed) {
+    history.replaceState(null, '', location.pathname + '#/runs');
+    await source.enter(decodeURIComponent(token)).catch(() => {});
+    go('runs');
+    route.set({ view: 'runs', id: '', query: {} });
+  } else if (!source.sealed) {
+    source.session().catch(() => {});
+  }
+  if (source.sealed && route.get().view !== 'run') {
+    history.replaceState(null, '', link('run', source.sealed));
+    dispatchEvent(new HashChangeEvent('hashchange'));
+  }
+  render(html`<${App} />`, /** @type {Element} */ (document.getElementById('app')));
+}
+
+begin();

@@ -1,0 +1,74 @@
+/** Going on from an event as a new run, with another message, prompt, input or model; what it would cost is said before (S-26). */
+import { html, Text, Dialog, Problem, useAsked, useEffect, useState } from './ui.js';
+import { Json } from './json.js';
+import { source } from './source.js';
+import { eventOf } from './locate.js';
+import { t } from './words.js';
+import { count, duration, tokens } from './format.js';
+
+/** What a fork would do, node by node. */
+function Plan({ of }) {
+  if (!of) return null;
+  const saved = of.saved ?? {};
+  const sums = (of.nodes ?? []).reduce((/** @type {any} */ all, /** @type {any} */ node) => ({ ...all, [node.would]: (all[node.would] ?? 0) + 1 }), {});
+  return html`<div class="plan"><p>${Object.entries(sums).map(([would, n]) => html`<span class=${`tag w-${would}`}>${String(n)} ${t(`would-${would}`)}</span> `)}
+    ${(saved.model_calls || saved.tool_calls) > 0 && html`<span class="muted">${t('saves', { calls: (saved.model_calls ?? 0) + (saved.tool_calls ?? 0), tokens: count(tokens(saved)), time: duration(saved.worked_ms ?? 0) })}</span>`}</p>
+    <ul class="plan-nodes">${(of.nodes ?? []).slice(0, 200).map((/** @type {any} */ node) => html`<li><span class="mono"><${Text} of=${node.node} max=${80} /></span> <span class=${`tag w-${node.would}`}>${t(`would-${node.would}`)}</span> <span class="muted"><${Text} of=${node.afresh?.[0]?.why ?? ''} max=${160} /></span></li>`)}</ul></div>`;
+}
+
+/**
+ * @param {{run: string, model: any, of: any, at: number, message?: any, close: () => void, made: (run: string) => void}} props
+ */
+export function Fork({ run, model, of, at, message, close, made }) {
+  const [n, setN] = useState(at);
+  const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
+  const [other, setOther] = useState('');
+  const [document, setDocument] = useState(/** @type {string | null} */ (null));
+  const [busy, setBusy] = useState('');
+  const [trouble, setTrouble] = useState(/** @type {any} */ (null));
+  const [plan, setPlan] = useState(/** @type {any} */ (null));
+  const original = useAsked(() => (document === null ? Promise.resolve(undefined) : source.run(run, { document: true })), [run, document === null]).value;
+  useEffect(() => {
+    const text = original?.document;
+    if (document === '' && text) setDocument(typeof text === 'string' ? text : JSON.stringify(text, null, 2));
+  }, [original]);
+  useEffect(() => {
+    if (!message) return;
+    eventOf(run, message, model.events).then((event) => {
+      if (event === null) return setTrouble({ title: t('not-editable') });
+      setTexts({ [event]: typeof message.content === 'string' ? message.content : JSON.stringify(message.content) });
+      setN(Math.max(at, event));
+    }, setTrouble);
+  }, []);
+  const body = () => ({
+    ...(document && document.trim() ? { document } : { at: n }),
+    ...(Object.keys(texts).length ? { messages: Object.entries(texts).map(([event, text]) => ({ event: Number(event), text })) } : {}),
+    ...(other ? { options: { model: other } } : {}),
+  });
+  const go = async (/** @type {boolean} */ dry) => {
+    setBusy(dry ? 'dry' : 'fork');
+    setTrouble(null);
+    try {
+      const got = await source.fork(run, { ...body(), ...(dry ? { dry_run: true } : {}) });
+      if (dry) setPlan(got);
+      else made(got.run_id);
+    } catch (problem) {
+      setTrouble(problem);
+    }
+    setBusy('');
+  };
+  return html`<${Dialog} title=${t('fork-title')} close=${close} wide=${true}>
+    <form class="fork" onSubmit=${(event) => (event.preventDefault(), go(false))}>
+      <p class="muted">${t('fork-why')}</p>
+      <div class="row"><label class="field">${t('from-event')} <input type="number" min="1" max=${model.events} value=${n} disabled=${Boolean(document)} onInput=${(event) => setN(Number(event.target.value))} /></label>
+        <label class="field grow">${t('model')} <input type="text" placeholder=${t('as-recorded')} value=${other} onInput=${(event) => setOther(event.target.value)} /></label></div>
+      ${Object.entries(texts).map(([at_, text]) => html`<label class="field">${t('message-of', { n: at_ })}<textarea rows=${Math.min(14, text.split('\n').length + 3)} value=${text} onInput=${(event) => setTexts({ ...texts, [at_]: event.target.value })}></textarea></label>`)}
+      ${document === null ? html`<button type="button" class="ghost" onClick=${() => setDocument('')}>${t('other-document')}</button>`
+        : html`<label class="field">${t('document')} <small class="muted">${t('other-document-why')}</small><textarea class="mono" rows="12" spellcheck="false" value=${document} onInput=${(event) => setDocument(event.target.value)}></textarea></label>`}
+      <${Problem} of=${trouble} />
+      ${trouble?.diagnostics && html`<ul class="found">${trouble.diagnostics.map((one) => html`<li class="at-error"><span class="mono">${one.line ?? '–'}:${one.column ?? ''}</span> <${Text} of=${one.message} max=${400} /></li>`)}</ul>`}
+      <${Plan} of=${plan} />
+      <div class="ask-acts"><button type="button" disabled=${Boolean(busy)} onClick=${() => go(true)}>${t('what-would')}</button><button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
+    </form>
+  <//>`;
+}

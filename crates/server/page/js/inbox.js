@@ -1,0 +1,75 @@
+/** All questions of all runs to people; they are answered here, also while a run goes on (S-25). */
+import { html, Text, Problem, useEffect, useState, useStore, store, said } from './ui.js';
+import { Field, initial, wrong } from './form.js';
+import { Json } from './json.js';
+import { Markdown } from './markdown.js';
+import { source, connection } from './source.js';
+import { link } from './route.js';
+import { t } from './words.js';
+import { when } from './format.js';
+
+/** The questions that are open, of all runs. */
+export const asks = store(/** @type {any[]} */ ([]));
+
+/** Looks again. */
+export async function look() {
+  try {
+    const got = await source.asks();
+    const before = asks.get().length;
+    asks.set(got.asks);
+    if (got.asks.length > before) said.set(t('new-asks', { n: got.asks.length }));
+  } catch {
+    // It is said elsewhere that the server can't be reached.
+  }
+}
+
+/** One question, with what answers it. @param {{ask: any, run: string, done?: () => void, named?: boolean}} props */
+export function Ask({ ask, run, done, named = false }) {
+  const viewer = useStore(connection).role === 'viewer' || Boolean(source.sealed);
+  const kind = ask.kind;
+  const [value, set] = useState(() => (kind === 'edit' ? ask.value : ask.schema ? initial(ask.schema) : ''));
+  const [why, setWhy] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [trouble, setTrouble] = useState(null);
+  const [gone, setGone] = useState(false);
+  const answer = async (/** @type {any} */ body) => {
+    setBusy(true);
+    setTrouble(null);
+    try {
+      await source.answer(run, ask.ask, body);
+      setGone(true);
+      said.set(t('answered'));
+      asks.set(asks.get().filter((one) => !(one.run_id === run && one.ask === ask.ask)));
+      done?.();
+    } catch (error) {
+      setTrouble(error);
+    }
+    setBusy(false);
+  };
+  const schema = ask.schema ?? { type: 'string' };
+  const bad = kind === 'approve' ? '' : wrong(schema, value);
+  return html`<form class=${`ask k-${kind}${gone ? ' gone' : ''}`} onSubmit=${(event) => (event.preventDefault(), !bad && answer({ answer: value }))} aria-label=${t('ask-of', { node: ask.node })}>
+    <header><span class="ask-kind">${t(`ask-${kind}`)}</span>
+      ${named && html`<a href=${link('run', run, { node: ask.node })}><${Text} of=${ask.run_name ?? ask.run?.name ?? ask.name ?? run} max=${60} /></a>`}
+      <span class="muted"><${Text} of=${ask.node} max=${60} /></span><span class="grow"></span>${ask.until && html`<span class="muted">${t('until')} ${when(ask.until)}</span>`}</header>
+    <div class="ask-prompt"><${Markdown} of=${String(ask.prompt ?? '')} /></div>
+    ${ask.tool && html`<div class="call k-tool"><span class="call-name">⚒ <${Text} of=${ask.tool} /></span><${Json} of=${ask.arguments ?? {}} open=${4} /></div>`}
+    ${kind !== 'edit' && ask.value !== undefined && ask.value !== null && html`<div class="ask-value"><${Json} of=${ask.value} open=${4} /></div>`}
+    ${!viewer && !gone && (kind === 'approve'
+      ? html`<div class="ask-acts"><button type="button" class="primary" disabled=${busy} onClick=${() => answer({ answer: 'yes' })}>${t('approve')}</button>
+          <input type="text" aria-label=${t('why-not')} placeholder=${t('why-not')} value=${why} onInput=${(event) => setWhy(event.target.value)} />
+          <button type="button" class="danger" disabled=${busy} onClick=${() => answer({ answer: 'no', ...(why ? { why } : {}) })}>${t('refuse')}</button></div>`
+      : html`<${Field} schema=${schema} value=${value} set=${set} top=${true} name=${kind === 'edit' ? t('edit-text') : t('your-answer')} />
+          <div class="ask-acts"><button class="primary" disabled=${busy || Boolean(bad)}>${t('send-answer')}</button>${kind === 'edit' && html`<button type="button" disabled=${busy} onClick=${() => set(ask.value)}>${t('as-it-was')}</button>`}</div>`)}
+    ${gone && html`<p class="status is-ran">✓ ${t('answered')}</p>`}
+    <${Problem} of=${trouble} />
+  </form>`;
+}
+
+export function Inbox() {
+  const all = useStore(asks);
+  useEffect(() => void look(), []);
+  return html`<main class="page narrow" id="main"><h1>${t('inbox')}</h1><p class="muted">${all.length ? t('inbox-why', { n: all.length }) : ''}</p>
+    ${all.map((ask) => html`<${Ask} key=${`${ask.run_id}/${ask.ask}`} ask=${ask} run=${ask.run_id} named=${true} />`)}
+    ${!all.length && html`<div class="nothing"><b>${t('inbox-empty')}</b><p class="muted">${t('inbox-empty-why')}</p></div>`}</main>`;
+}

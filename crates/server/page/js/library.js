@@ -1,0 +1,60 @@
+/** The tool library: versions, what their code differs in, recorded calls, whom a tool came from; and how an evolution goes (S-27). */
+import { html, Text, Status, Problem, Tabs, useAsked, useState, useStore } from './ui.js';
+import { Json, Long } from './json.js';
+import { source } from './source.js';
+import { route, link, adjust } from './route.js';
+import { t } from './words.js';
+import { when, exactly } from './format.js';
+import { plain } from './text.js';
+
+/** Lines of a unified diff, coloured and signed. */
+function Unified({ of }) {
+  const lines = String(of ?? '').split('\n').slice(0, 4000);
+  return html`<pre class="unified">${lines.map((line) => html`<span class=${line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : line.startsWith('@') ? 'at' : ''}><${Text} of=${line} />${'\n'}</span>`)}</pre>`;
+}
+
+/** Versions below each other, each joined to those that it was made from. */
+function Lineage({ of, at, choose }) {
+  const rows = of.map((/** @type {any} */ version, /** @type {number} */ i) => ({ ...version, y: 18 + i * 40 }));
+  const byId = new Map(rows.map((/** @type {any} */ row) => [row.version, row]));
+  return html`<div class="lineage" style=${`min-height:${rows.length * 40 + 8}px`}>
+    <svg width="60" height=${rows.length * 40 + 8} aria-hidden="true">${rows.flatMap((/** @type {any} */ row) => (row.parents ?? []).map((/** @type {any} */ parent) => {
+      const from = byId.get(typeof parent === 'string' ? parent : parent.version);
+      return from ? html`<path class="arrow a-taken" d=${`M22 ${from.y}C50 ${from.y} 50 ${row.y} 26 ${row.y}`} />` : html`<path class="arrow a-read" d=${`M4 ${row.y}L18 ${row.y}`} />`;
+    }))}${rows.map((/** @type {any} */ row) => html`<circle class=${row.current ? 'dot now' : 'dot'} cx="22" cy=${row.y} r=${row.current ? 6 : 4.5} />`)}</svg>
+    <ol>${rows.map((/** @type {any} */ row) => html`<li><button type="button" aria-pressed=${String(at === row.version)} onClick=${() => choose(row.version)}><span class="mono"><${Text} of=${row.version} max=${16} /></span> <b>${plain(row.state ?? '')}</b>
+      <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${row.author ?? ''} max=${40} /></span><small class="muted"><${Text} of=${row.reason ?? row.request ?? ''} max=${140} /></small></button></li>`)}</ol></div>`;
+}
+
+function Tool({ name }) {
+  const { query } = useStore(route);
+  const shown = useAsked(() => source.tool(name, { code: true, at: query.version }), [name, query.version]);
+  const history = useAsked(() => source.toolHistory(name), [name]);
+  const versions = history.value?.versions ?? [];
+  const now = query.version ?? shown.value?.version;
+  const here = versions.findIndex((/** @type {any} */ one) => one.version === now);
+  const before = here >= 0 ? versions[here + 1] : undefined;
+  const changed = useAsked(() => (before ? source.toolDiff(name, { a: before.version, b: now }) : Promise.resolve(undefined)), [name, now, before?.version]);
+  const [tab, setTab] = useState('code');
+  const tool = shown.value;
+  return html`<div class="tool"><header class="panel-head"><div><h2 class="mono"><${Text} of=${name} /></h2>${tool?.description && html`<p><${Text} of=${tool.description} max=${600} /></p>`}</div>${tool?.state && html`<span class="tag"><${Text} of=${tool.state} /></span>`}</header>
+    <${Problem} of=${shown.error} />
+    <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'calls', name: t('recorded-calls'), count: Array.isArray(tool?.calls) ? tool.calls.length : undefined }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
+    ${tab === 'code' && (tool?.code ? html`<${Long} of=${tool.code} lines=${60} />` : html`<p class="muted">${t('no-code')}</p>`)}
+    ${tab === 'diff' && (changed.value ? html`<${Unified} of=${changed.value.diff ?? changed.value.text ?? JSON.stringify(changed.value, null, 2)} />` : html`<p class="muted">${t('no-changes')}</p>`)}
+    ${tab === 'schema' && html`<h3>${t('inputs')}</h3><${Json} of=${tool?.input_schema ?? {}} open=${4} /><h3>${t('output')}</h3><${Json} of=${tool?.output_params ?? tool?.output_schema ?? {}} open=${4} />`}
+    ${tab === 'calls' && html`<${Json} of=${tool?.calls ?? []} open=${2} />`}
+    ${tab === 'lineage' && (versions.length ? html`<${Lineage} of=${versions} at=${now} choose=${(/** @type {string} */ version) => adjust({ version })} />` : html`<p class="muted">${t('no-versions')}</p>`)}</div>`;
+}
+
+export function Library() {
+  const { id } = useStore(route);
+  const { value, error } = useAsked(() => source.tools(), []);
+  const [text, setText] = useState('');
+  const tools = (value?.tools ?? []).filter((/** @type {any} */ tool) => `${tool.name} ${tool.description ?? ''}`.toLowerCase().includes(text.toLowerCase()));
+  return html`<main class=${`page library${id ? ' with-tool' : ''}`} id="main"><div class="page-head"><h1>${t('library')}</h1><input type="search" class="grow" aria-label=${t('search-tools')} placeholder=${t('search-tools')} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
+    <${Problem} of=${error} />
+    <div class="library-in"><nav aria-label=${t('tools')}><ul class="tool-list">${tools.slice(0, 1000).map((/** @type {any} */ tool) => html`<li><a href=${link('library', tool.name)} aria-current=${tool.name === id ? 'page' : undefined}><b class="mono"><${Text} of=${tool.name} max=${60} /></b> <span class="tag">${plain(tool.state ?? tool.source ?? '')}</span><small class="muted"><${Text} of=${tool.description ?? ''} max=${140} /></small></a></li>`)}</ul>
+      ${value && !tools.length && html`<p class="muted">${t('no-tools')}</p>`}</nav>
+      ${id ? html`<${Tool} key=${id} name=${id} />` : html`<p class="muted choose">${t('choose-tool')}</p>`}</div></main>`;
+}

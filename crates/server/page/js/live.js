@@ -1,0 +1,79 @@
+/** A run's timeline as it grows: what events say that something is new, the server's projection of it, and text as it streams. */
+import { useEffect, useState } from './ui.js';
+import { read } from './model.js';
+import { source } from './source.js';
+
+/** How often at most the projection is asked for again, in milliseconds. */
+const BEAT = 150;
+
+/**
+ * @param {string} run
+ * @returns {{model: import('./model.js').Model | null, error: any, streams: {node: string, text: string}[]}}
+ */
+export function follow(run) {
+  const [state, set] = useState({ run: '', model: /** @type {any} */ (null), error: null, streams: /** @type {any[]} */ ([]) });
+  useEffect(() => {
+    let counts = true;
+    let busy = false;
+    let due = false;
+    /** What the last look took: a large run is looked at less often. */
+    let spent = 0;
+    /** @type {any} */
+    let model = null;
+    /** @type {any} */
+    let timer = null;
+    /** @type {() => void} */
+    let stop = () => {};
+    /** @type {Map<string, {node: string, effect: string, text: string}>} */
+    const streams = new Map();
+    const show = (/** @type {any} */ error = null) => counts && set({ run, model, error, streams: [...streams.values()] });
+    const beat = async () => {
+      timer = null;
+      if (busy) return void (due = true);
+      busy = true;
+      try {
+        const began = performance.now();
+        const got = await source.timeline(run);
+        if (!counts) return;
+        const first = !model;
+        model = read(got, model);
+        spent = performance.now() - began;
+        for (const [effect, one] of streams) if (ended(model, one.node, effect)) streams.delete(effect);
+        show();
+        if (first) stop = source.follow(run, model.events, { event: take, delta, standing });
+      } catch (error) {
+        show(error);
+      }
+      busy = false;
+      if (due) (due = false), soon();
+    };
+    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * 5)));
+    const take = (/** @type {any} */ event) => {
+      if (event.kind === 'completed' && event.effect) streams.delete(event.effect);
+      soon();
+    };
+    const standing = (/** @type {any} */ now) => {
+      if (!model || now.status !== model.status || now.driven !== model.driven || now.events !== model.events) soon();
+    };
+    let drawn = 0;
+    const delta = (/** @type {any} */ piece) => {
+      const key = piece.effect ?? piece.node;
+      const had = streams.get(key);
+      streams.set(key, { node: piece.node, effect: key, text: (had?.text ?? '') + (piece.text ?? '') });
+      if (!drawn) drawn = requestAnimationFrame(() => ((drawn = 0), show()));
+    };
+    beat();
+    return () => {
+      counts = false;
+      clearTimeout(timer);
+      stop();
+    };
+  }, [run]);
+  return state.run === run ? state : { model: null, error: null, streams: [] };
+}
+
+/** Whether the node's call has come to an end by now. @param {any} model @param {string} node @param {string} _effect */
+function ended(model, node, _effect) {
+  const found = model.nodes.find((/** @type {any} */ one) => one?.node === node);
+  return Boolean(found?.visits.at(-1)?.ended);
+}

@@ -1,0 +1,199 @@
+/**
+ * What a run's timeline says, and what of it had happened by an event. Nothing is folded here: the server's timeline has the numbers of the
+ * events at which things begin and end, and a moment is a number that they are compared with (S-22).
+ *
+ * @typedef {[number, number]} Moment The event's number, and when it happened (milliseconds since 1970).
+ * @typedef {{at: Moment, ended: Moment | null, after_ms?: number, reason?: string, ok?: boolean | null, lost?: boolean, fault?: string}} Attempt
+ * @typedef {{kind: string, name?: string, reused?: boolean, attempts: Attempt[]}} Call
+ * @typedef {{ask: string, kind: string, asked: Moment, closed: Moment | null}} Question
+ * @typedef {{started: Moment | null, ended: Moment | null, after?: number, fault?: {kind: string, message: string} | null, cancelled?: boolean,
+ *   reused?: number, of?: number, opened?: {from: string, start: number, end: number}, published?: string, tokens?: number, calls: Call[],
+ *   asks: Question[], join?: any, paths?: number}} Visit
+ * @typedef {{node: string, id: string, name: string, frame: number, thread: string | null, kind: string, skipped?: string | null, status: string,
+ *   visits: Visit[]}} TNode
+ * @typedef {{name: string, which: string | null, key: string | null, opener: number | null, began: Moment | null, ended: Moment | null,
+ *   status: string}} Frame
+ * @typedef {{run_id: string, events: number, began: number, last: number, status: string, driven: boolean, frames: Frame[], nodes: TNode[],
+ *   recovery: any[], source: any, name: string, dialect: string, threads: {name: string, messages: number}[]}} Model
+ */
+
+const FLOW = ['fork', 'loop', 'sub'];
+
+/** What kind of node it is, by what it can do. @param {string[]} does */
+function kindOf(does) {
+  return does.includes('ask') ? 'person' : does.some((one) => FLOW.includes(one)) ? 'flow' : does.includes('model') ? 'model' : does.includes('tool') || does.includes('operation') ? 'tool' : 'flow';
+}
+
+/** A moment of the API, with its time since 1970. @param {any} moment @param {number} zero @returns {Moment | null} */
+const point = (moment, zero) => (moment ? [moment.n, zero + moment.ms] : null);
+
+/** @param {any} visit @param {number} zero @returns {Visit} */
+function readVisit(visit, zero) {
+  return {
+    started: point(visit.began, zero), ended: point(visit.ended, zero), fault: visit.fault, cancelled: visit.cancelled, reused: visit.reused,
+    of: visit.reused + visit.requested, tokens: (visit.tokens?.input ?? 0) + (visit.tokens?.output ?? 0), opened: visit.thread?.opened, published: visit.thread?.published,
+    paths: visit.paths, join: visit.joined,
+    calls: visit.calls.map((/** @type {any} */ call) => ({
+      kind: call.kind, name: call.name, reused: Boolean(call.reused_from),
+      attempts: call.attempts.map((/** @type {any} */ one) => ({
+        at: point(one.requested, zero), ended: point(one.ended, zero), after_ms: one.after_ms, reason: one.reason, ok: one.outcome === null ? null : one.outcome === 'done', lost: one.outcome === 'lost',
+      })),
+    })),
+    asks: visit.asks.map((/** @type {any} */ ask) => ({ ask: ask.ask, kind: ask.kind, asked: point(ask.asked, zero), closed: point(ask.closed, zero) })),
+  };
+}
+
+/**
+ * The API's timeline, as views have it. What has not changed since is kept as it was, so that it costs nothing to show it again.
+ * @param {any} timeline @param {Model | null} before @returns {Model}
+ */
+export function read(timeline, before = null) {
+  const zero = Date.parse(timeline.zero);
+  const since = before && before.run_id === timeline.run_id && before.began === zero ? before.events : 0;
+  const kept = (/** @type {any} */ node, /** @type {number} */ at) => {
+    const was = since ? before?.nodes[at] : undefined;
+    return was && was.node === node.name && was.status === node.status && was.visits.length === node.visits.length && settled(node, since) ? was : undefined;
+  };
+  const nodes = timeline.nodes.map((/** @type {any} */ node, /** @type {number} */ at) => kept(node, at) ?? {
+    node: node.name, id: node.id, name: node.title, frame: node.frame, thread: node.thread, kind: kindOf(node.does ?? []), skipped: node.skipped, status: node.status,
+    visits: node.visits.map((/** @type {any} */ visit) => readVisit(visit, zero)),
+  });
+  const frames = timeline.frames.map((/** @type {any} */ frame) => {
+    const which = frame.which;
+    const kind = which === null ? null : which === 'sub' ? 'sub' : 'path' in which ? 'path' : 'iteration';
+    return { name: frame.name, which: kind, key: kind === 'path' ? which.path : kind === 'iteration' ? String(which.iteration) : null, opener: frame.opener, began: point(frame.began, zero), ended: point(frame.ended, zero), status: frame.status };
+  });
+  return {
+    run_id: timeline.run_id, name: timeline.name, dialect: timeline.dialect, status: timeline.status, driven: Boolean(timeline.driven), events: timeline.events, began: zero,
+    last: zero + (timeline.until?.ms ?? 0), threads: timeline.threads ?? [], source: timeline.source ?? null, recovery: timeline.recovery ?? [], frames, nodes,
+  };
+}
+
+/** Whether all that a node did was over at an event: then nothing of it has changed since. @param {any} node @param {number} n */
+function settled(node, n) {
+  const last = node.visits[node.visits.length - 1];
+  return last && last.ended !== null && last.ended.n <= n;
+}
+
+/** @param {Moment | null | undefined} moment @param {number} n */
+const by = (moment, n) => !!moment && moment[0] <= n;
+
+/**
+ * The visit of a node that counts at an event; null if it had not begun.
+ * @param {TNode} node @param {number} n @returns {Visit | null}
+ */
+export function visitAt(node, n) {
+  for (let i = node.visits.length - 1; i >= 0; i--) {
+    const visit = node.visits[i];
+    if (by(visit.started, n) || by(visit.ended, n) || visit.asks.some((ask) => by(ask.asked, n))) return visit;
+  }
+  return null;
+}
+
+/**
+ * How a visit stood at an event, in one word; the words are those of `graph RUN`.
+ * @param {Visit} visit @param {number} n @param {boolean} driven
+ */
+export function standing(visit, n, driven) {
+  if (by(visit.ended, n)) {
+    if (visit.cancelled) return 'cancelled';
+    if (visit.fault) return 'failed';
+    return visit.reused && visit.reused >= (visit.of ?? 0) ? 'reused' : 'ran';
+  }
+  if (visit.asks.some((ask) => by(ask.asked, n) && !by(ask.closed, n))) return 'asks';
+  if (!by(visit.started, n)) return 'future';
+  for (const call of visit.calls) {
+    const attempt = latest(call, n);
+    if (attempt && !by(attempt.ended, n) && attempt.after_ms) return 'again';
+  }
+  return driven ? 'running' : 'stopped';
+}
+
+/** @param {Call} call @param {number} n @returns {Attempt | undefined} */
+export function latest(call, n) {
+  return call.attempts.filter((attempt) => by(attempt.at, n)).at(-1);
+}
+
+/**
+ * What a visit was doing at an event: its call that is under way.
+ * @param {Visit} visit @param {number} n
+ */
+export function doing(visit, n) {
+  for (let i = visit.calls.length - 1; i >= 0; i--) {
+    const call = visit.calls[i];
+    const attempt = latest(call, n);
+    if (attempt && !by(attempt.ended, n)) return { call, attempt };
+  }
+  return null;
+}
+
+/** Whether what has begun by an event goes on: before the last one it did, since it has gone on. @param {Model} model @param {number} n */
+export const goesOn = (model, n) => n < model.events || model.driven;
+
+/** How often a visit had to try again, up to an event. @param {Visit} visit @param {number} n */
+export function retries(visit, n) {
+  let all = 0;
+  for (const call of visit.calls) all += Math.max(0, call.attempts.filter((attempt) => by(attempt.at, n)).length - 1);
+  return all;
+}
+
+/**
+ * How many nodes stand where at an event.
+ * @param {Model} model @param {number} n @returns {Record<string, number>}
+ */
+export function tally(model, n) {
+  /** @type {Record<string, number>} */
+  const all = {};
+  for (const node of model.nodes) {
+    const visit = visitAt(node, n);
+    const word = visit ? standing(visit, n, goesOn(model, n)) : node.skipped && n >= model.events ? 'skipped' : null;
+    if (word) all[word] = (all[word] ?? 0) + 1;
+  }
+  return all;
+}
+
+/**
+ * Events that a scrubber marks: faults, questions, tries again, recoveries, and where a fork left its source.
+ * @param {Model} model @returns {{n: number, kind: string, node: string}[]}
+ */
+export function marks(model) {
+  const out = [];
+  for (const node of model.nodes) {
+    for (const visit of node.visits) {
+      if (visit.fault && visit.ended) out.push({ n: visit.ended[0], kind: 'failed', node: node.node });
+      for (const ask of visit.asks) out.push({ n: ask.asked[0], kind: 'asks', node: node.node });
+      for (const call of visit.calls)
+        for (const attempt of call.attempts) if (attempt.reason || attempt.after_ms) out.push({ n: attempt.at[0], kind: 'again', node: node.node });
+    }
+  }
+  for (const rung of model.recovery ?? []) if (rung.what === 'action') out.push({ n: rung.n, kind: 'recovered', node: rung.node });
+  const left = forkedAt(model);
+  if (left) out.push({ n: left, kind: 'forked', node: model.source?.run ?? String(model.source) });
+  return out.sort((a, b) => a.n - b.n);
+}
+
+/** Where a node is, by the name that people are told. @param {Model} model @param {string} name */
+export function named(model, name) {
+  return model.nodes.findIndex((node) => node && node.node === name);
+}
+
+/** The run that this one is a fork of. @param {Model} model @returns {string | null} */
+export const sourceOf = (model) => (model.source ? model.source.run ?? model.source.run_id ?? String(model.source) : null);
+
+/** The event with which a fork left its source. @param {Model} model @returns {number} */
+export const forkedAt = (model) => (model.source ? model.source.n ?? model.source.left ?? 0 : 0);
+
+/**
+ * How the frames of a group stood at an event: how many of them, by word.
+ * @param {Model} model @param {number[]} frames @param {number} n
+ */
+export function frameTally(model, frames, n) {
+  const all = { ran: 0, failed: 0, cancelled: 0, running: 0 };
+  for (const at of frames) {
+    const frame = model.frames[at];
+    if (!by(frame.began, n)) continue;
+    const word = !by(frame.ended, n) ? 'running' : frame.status === 'failed' ? 'failed' : frame.status === 'cancelled' ? 'cancelled' : 'ran';
+    all[word]++;
+  }
+  return all;
+}

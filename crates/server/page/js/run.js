@@ -1,0 +1,149 @@
+/** A run: its lanes, the scrubber, its threads, and what is chosen of them (S-22 … S-26). */
+import { html, Text, Status, Problem, Tabs, useAsked, useEffect, useMemo, useRef, useState, useStore, said } from './ui.js';
+import { Lanes } from './lanes.js';
+import { Scrubber } from './scrubber.js';
+import { Thread } from './thread.js';
+import { NodePanel, Fault } from './node.js';
+import { Json, Long } from './json.js';
+import { Markdown } from './markdown.js';
+import { Ask } from './inbox.js';
+import { Fork } from './fork.js';
+import { follow } from './live.js';
+import { tally, sourceOf, forkedAt } from './model.js';
+import { source, connection } from './source.js';
+import { route, adjust, link, go } from './route.js';
+import { t } from './words.js';
+import { brief } from './text.js';
+import { duration, count, cost, tokens, exactly, when, moment } from './format.js';
+
+/** What happened at an event, in a line. @param {any} event */
+function story(event) {
+  if (!event) return '';
+  const what = { node_started: 'starts', node_finished: event.fault ? 'failed' : 'ends' }[event.kind] ?? event.kind.replace(/_/g, ' ');
+  const outcome = event.outcome ?? {};
+  const more = event.tool ?? event.thread ?? event.status ?? event.action ?? event.reason ?? '';
+  const said = event.body?.text?.[1] ?? outcome.reply?.text ?? outcome.failed?.message ?? event.fault?.message ?? (outcome.output !== undefined ? JSON.stringify(outcome.output) : '') ?? event.prompt ?? '';
+  return [event.node, what, more, brief(said || event.prompt || '', 90)].filter(Boolean).join(' · ');
+}
+
+function Head({ run, model, n, live, act }) {
+  const viewer = useStore(connection).role === 'viewer' || Boolean(source.sealed);
+  const counts = tally(model, n);
+  const ended = model.status !== 'running' && model.status !== 'waiting';
+  const status = live ? model.status : n < model.events ? 'running' : model.status;
+  return html`<header class="run-head">
+    <div class="run-title"><h1><${Text} of=${model.name ?? model.run_id} max=${120} /></h1><${Status} of=${status} />
+      ${!live && html`<span class="tag then">${t('as-of', { n })}</span>`}
+      ${run?.scripted && html`<span class="tag" title=${t('scripted-why')}>${t('scripted')}</span>`}</div>
+    <div class="run-facts"><span class="mono"><${Text} of=${model.run_id} max=${80} /></span>
+      ${model.dialect && html`<span>${t(`dialect-${model.dialect}`)}</span>`}
+      <span title=${exactly(model.began)}>${when(model.began)}</span>
+      <span>${duration((ended ? model.last : model.driven ? Date.now() : model.last) - model.began)}</span>
+      ${tokens(run?.usage) > 0 && html`<span>${count(tokens(run.usage))} ${t('tokens')}</span>`}${run?.usage?.cost > 0 && html`<span>${cost(run.usage.cost)}</span>`}
+      ${sourceOf(model) && html`<span>${t('fork-of')} <a href=${link('run', sourceOf(model) ?? '', { at: forkedAt(model) ? forkedAt(model) - 1 : undefined })}><${Text} of=${sourceOf(model)} max=${60} /></a> · <a href=${link('diff', '', { a: sourceOf(model), b: model.run_id })}>${t('compare')}</a></span>`}
+      ${run?.saved?.model_calls + run?.saved?.tool_calls > 0 && html`<span class="is-reused">↺ ${t('saved-calls', { n: run.saved.model_calls + run.saved.tool_calls })}</span>`}
+      <span class="counts">${['running', 'asks', 'again', 'failed', 'cancelled', 'reused', 'ran'].filter((word) => counts[word]).map((word) => html`<span class=${`is-${word}`}>${counts[word]} ${t(word)}</span>`)}</span></div>
+    ${!viewer && html`<div class="run-acts">
+      ${model.driven && !ended && html`<button type="button" class="danger" onClick=${() => act('cancel')}>${t('cancel')}</button>`}
+      ${!model.driven && status !== 'completed' && status !== 'waiting' && live && html`<button type="button" class="primary" onClick=${() => act('resume')}>${t('resume')}</button>`}
+      <button type="button" onClick=${() => act('fork')}>${live ? t('fork') : t('fork-here', { n })}</button></div>`}
+  </header>`;
+}
+
+/** What came of a run, or of it so far. */
+function Result({ run }) {
+  if (!run) return null;
+  return html`<div class="result">
+    ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
+    <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t('no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
+    ${run.warnings?.length > 0 && html`<h3>${t('warnings')}</h3><ul>${run.warnings.slice(0, 100).map((one) => html`<li><${Text} of=${typeof one === 'string' ? one : one.message ?? JSON.stringify(one)} max=${500} /></li>`)}</ul>`}
+    ${run.metadata && html`<h3>${t('inputs')}</h3><${Json} of=${run.metadata.initial ?? {}} /><h3>${t('values')}</h3><${Json} of=${run.metadata.runtime ?? {}} open=${1} />`}
+    ${run.usage && html`<h3>${t('usage')}</h3><${Json} of=${run.usage} />`}
+  </div>`;
+}
+
+/** The thread in which a node speaks, by the name that it has in the run. @param {any} model @param {string | undefined} name @param {string[]} names */
+function threadOf(model, name, names) {
+  const node = name ? model.nodes.find((/** @type {any} */ one) => one?.node === name) : null;
+  if (!node) return undefined;
+  const own = node.thread ?? 'main';
+  return [`${model.frames[node.frame]?.name}/${own}`, own].find((one) => names.includes(one));
+}
+
+/** The part of another thread that a thread was opened with. @param {any} model @param {string} thread */
+function adoptedBy(model, thread) {
+  for (const node of model.nodes) {
+    if (node.thread === null || (thread !== node.thread && thread !== `${model.frames[node.frame]?.name}/${node.thread}`)) continue;
+    const opened = node.visits[0]?.opened;
+    if (opened) return { from: opened.from, count: opened.end - opened.start };
+  }
+  return null;
+}
+
+export function Run() {
+  const { id, query } = useStore(route);
+  const { model, error, streams } = follow(id);
+  const [acting, setActing] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(null);
+  const [late, setLate] = useState(/** @type {number | null} */ (null));
+  const at = query.at ? Math.max(1, Number(query.at) || 1) : null;
+  const live = at === null || (!!model && at >= model.events && !model.driven);
+  const n = model ? Math.min(at ?? model.events, model.events) : 1;
+  // What is asked of the server follows the scrubber when it rests; lanes follow at once.
+  const asked = at === null || live ? null : n;
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(asked), late === null && asked === null ? 0 : 70);
+    return () => clearTimeout(timer);
+  }, [asked]);
+  const beat = model && late === null ? model.events : 0;
+  const { value: run } = useAsked(() => (model ? source.run(id, { at: late }) : Promise.resolve(undefined)), [id, late, beat, !model]);
+  const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
+  const { value: explained } = useAsked(() => (model ? source.explain(id) : Promise.resolve(undefined)), [id, !model, model?.driven ? Math.floor(model.events / 200) : model?.events]);
+  const { value: told } = useAsked(() => (model ? source.events(id, { after: n - 1, limit: 1 }) : Promise.resolve(undefined)), [id, late ?? beat, !model]);
+  const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
+  const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
+  // Whose messages each node's model was shown, turned round: who saw what a node said.
+  const seenBy = useMemo(() => {
+    const all = /** @type {Map<string, string[]>} */ (new Map());
+    for (const node of explained?.nodes ?? []) for (const from of node.messages_from ?? []) all.set(from, (all.get(from) ?? []).concat(node.node));
+    return all;
+  }, [explained]);
+  const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
+  const choose = (/** @type {string | null} */ node) => adjust({ node: node ?? undefined });
+  const act = async (/** @type {string} */ what, /** @type {any} */ more) => {
+    setTrouble(null);
+    if (what === 'fork') return setActing({ at: live ? model?.events : n, ...more });
+    try {
+      await (what === 'cancel' ? source.cancel(id) : source.resume(id));
+      said.set(t(`${what}-done`));
+    } catch (problem) {
+      setTrouble(problem);
+    }
+    return undefined;
+  };
+  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${!error && html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
+  const lengths = Object.fromEntries(((late !== null && listed?.threads) || model.threads).map((/** @type {any} */ one) => [one.name, one.messages]));
+  const names = Object.keys(lengths);
+  const ofNode = threadOf(model, query.node, names);
+  const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? names.find((name) => lengths[name]) ?? '=';
+  const sayNow = story(told?.events?.[0]?.n === n || !told?.events?.[0]?.n ? told?.events?.[0] : null);
+  const moment_ = told?.events?.[0] ? moment(told.events[0].at) : null;
+  const openAsks = live ? run?.asks ?? [] : [];
+  return html`<main class=${`run${query.node ? ' with-panel' : ''}`} id="main">
+    <${Head} run=${run} model=${model} n=${n} live=${live} act=${act} />
+    <${Problem} of=${trouble ?? error} />
+    ${openAsks.length > 0 && html`<div class="run-asks">${openAsks.slice(0, 20).map((ask) => html`<${Ask} key=${ask.ask} ask=${ask} run=${id} />`)}</div>`}
+    <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads }} />
+      <${Scrubber} model=${model} n=${n} live=${live} goTo=${goTo} said=${sayNow} at=${moment_} /></div>
+    <div class="below">
+      <section class="threads" aria-label=${t('threads')}>
+        <${Tabs} label=${t('threads')} at=${tab} choose=${(name) => adjust({ tab: name })} of=${[...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }]} />
+        ${tab === '=' ? html`<${Result} run=${run} />` : html`<${Thread} run=${id} thread=${tab} seenBy=${seenBy} adopted=${adoptedBy(model, tab)} n=${n} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
+          edit=${source.sealed || connection.get().role === 'viewer' ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
+      </section>
+      ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explained: explain, choose }} /></aside>`}
+      ${!query.node && tab !== '=' && html`<aside class="panel beside" aria-label=${t('result')}><${Result} run=${run} /></aside>`}
+    </div>
+    ${acting && html`<${Fork} run=${id} model=${model} of=${run} ...${acting} close=${() => setActing(null)} made=${(/** @type {string} */ made) => (setActing(null), go('run', made))} />`}
+  </main>`;
+}

@@ -1,0 +1,88 @@
+/** The scrubber: to any event of a run, and everything shows that moment (S-22). */
+import { html, Text, useEffect, useMemo, useRef, useState } from './ui.js';
+import { marks } from './model.js';
+import { t } from './words.js';
+import { plain } from './text.js';
+import { duration } from './format.js';
+
+/** How much happened where: bars of a histogram, by event. @param {import('./model.js').Model} model @param {number} slots */
+function density(model, slots) {
+  const out = new Array(slots).fill(0);
+  const put = (/** @type {any} */ moment) => moment && out[Math.min(slots - 1, Math.floor(((moment[0] - 1) / Math.max(1, model.events - 1)) * slots))]++;
+  for (const node of model.nodes)
+    for (const visit of node?.visits ?? []) {
+      put(visit.started);
+      put(visit.ended);
+      for (const call of visit.calls) for (const attempt of call.attempts) put(attempt.at), put(attempt.ended);
+    }
+  const most = Math.max(1, ...out);
+  return out.map((n) => (n ? 0.12 + 0.88 * Math.sqrt(n / most) : 0));
+}
+
+/**
+ * @param {{model: import('./model.js').Model, n: number, live: boolean, goTo: (n: number | null) => void, said: string, at: number | null}} props
+ */
+export function Scrubber({ model, n, live, goTo, said, at }) {
+  const [plays, setPlays] = useState(false);
+  const bars = useMemo(() => density(model, Math.max(1, Math.min(120, model.events))), [model.events, model.nodes]);
+  const signs = useMemo(() => {
+    const seen = new Set();
+    return marks(model).filter((mark) => {
+      const key = mark.kind + Math.round((mark.n / model.events) * 300);
+      return !seen.has(key) && seen.add(key);
+    });
+  }, [model.events, model.nodes]);
+  const ref = useRef({ n, events: model.events });
+  ref.current = { n, events: model.events };
+  useEffect(() => {
+    if (!plays) return undefined;
+    const timer = setInterval(() => {
+      const { n: here, events } = ref.current;
+      const step = Math.max(1, Math.round(events / 240));
+      if (here + step >= events) setPlays(false);
+      goTo(Math.min(events, here + step));
+    }, 60);
+    return () => clearInterval(timer);
+  }, [plays]);
+  useEffect(() => {
+    const keys = (/** @type {KeyboardEvent} */ event) => {
+      const target = /** @type {any} */ (event.target);
+      if (event.ctrlKey || event.altKey || event.metaKey || target.closest?.('input,textarea,select,dialog,[contenteditable]')) return;
+      const { n: here, events } = ref.current;
+      const to = { '[': here - 1, ']': here + 1, '{': here - 10, '}': here + 10 }[event.key];
+      if (to !== undefined) event.preventDefault(), goTo(Math.min(events, Math.max(1, to)));
+      if (event.key === 'l') goTo(null);
+    };
+    addEventListener('keydown', keys);
+    return () => removeEventListener('keydown', keys);
+  }, []);
+  const jump = (/** @type {number} */ step) => {
+    const stops = signs.map((mark) => mark.n);
+    const next = step > 0 ? stops.find((stop) => stop > n) : stops.filter((stop) => stop < n).pop();
+    goTo(next ?? (step > 0 ? model.events : 1));
+  };
+  const place = (/** @type {number} */ event) => `${((event - 1) / Math.max(1, model.events - 1)) * 100}%`;
+  return html`<section class=${`scrub${live ? ' live' : ''}`} aria-label=${t('scrubber')}>
+    <div class="scrub-track">
+      <div class="density" aria-hidden="true">${bars.map((height, i) => html`<i class=${(i + 0.5) / bars.length <= (n - 1) / Math.max(1, model.events - 1) ? 'past' : ''} style=${`height:${height * 100}%`}></i>`)}</div>
+      <div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>
+      <input type="range" min="1" max=${Math.max(1, model.events)} step="1" value=${n} aria-label=${t('scrubber')}
+        aria-valuetext=${plain(`${t('event')} ${n} ${t('of')} ${model.events}: ${said}`)}
+        onInput=${(event) => goTo(Number(event.target.value))} onChange=${(event) => goTo(Number(event.target.value))} />
+    </div>
+    <div class="scrub-row">
+      <div class="seg" role="group" aria-label=${t('step')}>
+        <button type="button" aria-label=${t('mark-before')} title=${t('mark-before')} onClick=${() => jump(-1)}>⇤</button>
+        <button type="button" aria-label=${t('event-before')} title=${`${t('event-before')} [`} disabled=${n <= 1} onClick=${() => goTo(n - 1)}>‹</button>
+        <button type="button" aria-label=${plays ? t('pause') : t('play')} title=${plays ? t('pause') : t('play')} onClick=${() => (setPlays(!plays), n >= model.events && goTo(1))}>${plays ? '❚❚' : '▶'}</button>
+        <button type="button" aria-label=${t('event-after')} title=${`${t('event-after')} ]`} disabled=${n >= model.events} onClick=${() => goTo(n + 1)}>›</button>
+        <button type="button" aria-label=${t('mark-after')} title=${t('mark-after')} onClick=${() => jump(1)}>⇥</button>
+      </div>
+      <label class="scrub-n"><span class="unseen">${t('event')}</span><input type="number" min="1" max=${model.events} value=${n} onChange=${(event) => goTo(Math.min(model.events, Math.max(1, Number(event.target.value) || 1)))} />
+        <span class="muted">/ ${model.events}</span></label>
+      <span class="scrub-time mono">${at === null ? '' : `+${duration(Math.max(0, at - model.began))}`}</span>
+      <span class="scrub-said"><${Text} of=${said} max=${160} /></span>
+      <button type="button" class=${`now${live ? ' on' : ''}`} aria-pressed=${String(live)} title="l" onClick=${() => goTo(null)}>${model.driven ? t('live') : t('latest')}</button>
+    </div>
+  </section>`;
+}

@@ -1,0 +1,110 @@
+/** A thread as a conversation: who said each message, where it came from, and who saw it (S-23). */
+import { html, Text, useEffect, useMemo, useRef, useState } from './ui.js';
+import { Virtual } from './virtual.js';
+import { Markdown } from './markdown.js';
+import { Json, Long } from './json.js';
+import { source } from './source.js';
+import { t } from './words.js';
+import { count } from './format.js';
+
+const PAGE = 100;
+
+/** @param {string} text */
+function asJson(text) {
+  const first = text.trimStart()[0];
+  if ((first !== '{' && first !== '[') || text.length > 400_000) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a message says: data as a tree, prose as Markdown. */
+function Content({ of, prose }) {
+  const text = typeof of === 'string' ? of : of === null || of === undefined ? '' : JSON.stringify(of);
+  const data = useMemo(() => asJson(text), [text]);
+  const [open, setOpen] = useState(false);
+  if (!text) return null;
+  if (data !== undefined) return html`<${Json} of=${data} open=${1} />`;
+  if (!prose) return html`<${Long} of=${text} lines=${10} />`;
+  const long = text.length > 3000;
+  return html`<${Markdown} of=${long && !open ? text.slice(0, 2400) + '…' : text} />
+    ${long && html`<button type="button" class="more" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? t('less') : t('all-of', { n: text.length })}</button>`}`;
+}
+
+/** A call of a tool, with what came back below it where it is known. */
+export function ToolCall({ call }) {
+  return html`<div class="call k-tool"><span class="call-name"><i aria-hidden="true">⚒</i> <${Text} of=${call.name} /></span>
+    <${Json} of=${call.arguments ?? {}} depth=${0} open=${1} /></div>`;
+}
+
+function Message({ message, at, chooseNode, edit, chosen, seen, adopted }) {
+  const role = ['user', 'assistant', 'system', 'tool'].includes(message.role) ? message.role : 'user';
+  const from = message.node;
+  const name = role === 'tool' ? message.name ?? t('tool') : t(`role-${role}`);
+  return html`<article class=${`message r-${role}${chosen ? ' chosen' : ''}`} aria-label=${`${name} ${at}`}>
+    <header>
+      <span class="who">${role === 'tool' ? html`<i aria-hidden="true">⚒</i> ` : ''}<${Text} of=${name} max=${80} /></span>
+      ${from ? html`<button type="button" class="from" title=${t('from-node-why')} onClick=${() => chooseNode(from)}><${Text} of=${from} max=${80} /></button>` : role === 'user' && html`<span class="from task">${t('the-task')}</span>`}
+      ${adopted && html`<span class="tag" title=${t('adopted-why')}>↳ <${Text} of=${adopted} max=${60} /></span>`}
+      <span class="grow"></span>
+      ${seen?.length > 0 && html`<span class="seen" title=${t('seen-why')}>${t('seen-by')} ${seen.slice(0, 4).map((node, i) => html`${i ? ', ' : ''}<button type="button" onClick=${() => chooseNode(node)}><${Text} of=${node} max=${30} /></button>`)}${seen.length > 4 ? ` +${seen.length - 4}` : ''}</span>`}
+      ${message.n && html`<span class="muted mono n" title=${t('event')}>#${message.n}</span>`}
+      ${edit && message.content && html`<button type="button" class="ghost small" title=${t('edit-fork-why')} onClick=${() => edit(message)}>${t('edit-fork')}</button>`}
+    </header>
+    <${Content} of=${message.content} prose=${role !== 'tool'} />
+    ${message.tool_calls?.map((call) => html`<${ToolCall} call=${call} />`)}
+  </article>`;
+}
+
+/**
+ * @param {{run: string, thread: string, n: number, total: number, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
+ *   at: number | null, streamed?: {node: string, text: string}[], seenBy?: Map<string, string[]>,
+ *   adopted?: {from: string, count: number} | null}} props
+ */
+export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seenBy, adopted }) {
+  const [, again] = useState(0);
+  const [trouble, setTrouble] = useState(null);
+  /** Pages by what they are of: a thread only grows at its end, so that a moment's pages are those before it, up to its length. */
+  const pages = useRef({ key: '', messages: /** @type {any[]} */ ([]), asked: new Map(), total: 0 });
+  const key = `${run}/${thread}/${at ?? ''}`;
+  if (pages.current.key !== key) {
+    const kept = at === null && pages.current.key === '' ? [] : [];
+    pages.current = { key, messages: kept, asked: new Map(), total };
+  }
+  const kept = pages.current;
+  kept.total = total;
+  const need = (/** @type {number} */ from, /** @type {number} */ to) => {
+    for (let page = Math.floor(from / PAGE); page <= Math.floor(Math.max(from, to) / PAGE); page++) {
+      const whole = Math.min(PAGE, kept.total - page * PAGE);
+      if (whole <= 0 || (kept.asked.get(page) ?? 0) >= whole) continue;
+      kept.asked.set(page, whole);
+      source.thread(run, thread, { from: page * PAGE, limit: PAGE, at }).then(
+        (got) => {
+          if (pages.current !== kept) return;
+          got.messages.forEach((/** @type {any} */ message, /** @type {number} */ i) => (kept.messages[page * PAGE + i] = message));
+          again((v) => v + 1);
+        },
+        (error) => {
+          if (pages.current !== kept) return;
+          kept.asked.delete(page);
+          setTrouble(error);
+        },
+      );
+    }
+  };
+  useEffect(() => setTrouble(null), [key]);
+  const extra = live ? streamed.filter((one) => one.text) : [];
+  return html`${trouble && html`<p class="problem" role="alert"><${Text} of=${trouble.detail ?? trouble.title} /></p>`}
+    <${Virtual} key=${`${run}/${thread}`} class="thread" count=${total + extra.length} guess=${110} label=${t('thread-of', { name: thread, n: count(total) })} follow=${live} need=${need}
+      row=${(i) => {
+        if (i >= total) {
+          const one = extra[i - total];
+          return html`<article class="message r-assistant streaming" aria-live="off"><header><span class="who">${t('role-assistant')}</span><button type="button" class="from" onClick=${() => chooseNode(one.node)}><${Text} of=${one.node} /></button><span class="tag">${t('writes')}</span></header>
+            <${Long} of=${one.text.slice(-6000)} lines=${60} mono=${false} /></article>`;
+        }
+        const message = kept.messages[i];
+        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy?.get(message.node)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
+      }} />`;
+}
