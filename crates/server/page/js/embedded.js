@@ -10,6 +10,23 @@ export function embedded() {
   const none = () => Promise.reject({ title: 'read-only' });
   /** @param {number | string | undefined} at */
   const until = (at) => (at ? Number(at) : timeline.events);
+  /** What a thread had said by an event. @param {any} thread @param {number} n @returns {any[]} */
+  const said = (thread, n) => thread.messages.filter((/** @type {any} */ message) => message.n <= n);
+  /** When each call was asked for and answered. @type {Map<string, [number, number]>} */
+  const asked = new Map();
+  for (const node of timeline.nodes)
+    for (const visit of node.visits)
+      for (const call of visit.calls) for (const one of call.attempts) asked.set(one.effect, [one.requested.n, one.ended?.n ?? Infinity]);
+  /** A node by an event: without what had not been asked for, and what had not come back. @param {any} node @param {number} n */
+  const as = (node, n) => ({
+    ...node,
+    calls: (node.calls ?? []).flatMap((/** @type {any} */ call) => {
+      const [from, to] = asked.get(call.effect) ?? [0, 0];
+      if (from > n) return [];
+      const { reply: _reply, output: _output, fault: _fault, printed: _printed, ...rest } = call;
+      return [to > n ? rest : call];
+    }),
+  });
   return {
     sealed: String(run.run_id),
     enter: none, session: () => later({ role: 'viewer' }),
@@ -19,21 +36,25 @@ export function embedded() {
       return later(n >= timeline.events ? run : { ...run, status: 'running', output: null, fault: null });
     },
     timeline: () => later(timeline),
-    threads: (/** @type {string} */ _, /** @type {any} */ query) => later({ threads: Object.entries(inside.threads).map(([name, list]) => ({ name, messages: list.filter((/** @type {any} */ m) => (m.n ?? 0) <= until(query?.at)).length })) }),
+    threads: (/** @type {string} */ _, /** @type {any} */ query) => {
+      const n = until(query?.at);
+      const there = Object.entries(inside.threads).filter(([, thread]) => thread.gone === null || thread.gone > n);
+      return later({ threads: there.map(([name, thread]) => ({ name, messages: said(thread, n).length })).filter((one) => one.messages) });
+    },
     thread: (/** @type {string} */ _, /** @type {string} */ name, /** @type {any} */ query) => {
       const n = until(query?.at);
-      const all = (inside.threads[name] ?? []).filter((/** @type {any} */ message) => (message.n ?? 0) <= n);
+      const all = inside.threads[name] ? said(inside.threads[name], n) : [];
       const from = Number(query?.from ?? 0);
       return later({ thread: name, from, of: all.length, messages: all.slice(from, from + Number(query?.limit ?? 100)) });
     },
-    node: (/** @type {string} */ _, /** @type {string} */ node) => (inside.nodes[node] ? later(inside.nodes[node]) : none()),
-    explain: () => later(inside.explain ?? { nodes: [] }),
+    node: (/** @type {string} */ _, /** @type {string} */ node, /** @type {any} */ query) => (inside.nodes[node] ? later(as(inside.nodes[node], until(query?.at))) : none()),
+    explain: () => later({ nodes: [] }),
     events: (/** @type {string} */ _, /** @type {any} */ query) => {
       const after = Number(query?.after ?? 0);
       return later({ events: (inside.events ?? []).slice(after, after + Number(query?.limit ?? 100)) });
     },
     follow: () => () => {},
-    asks: () => later({ asks: [] }), answer: none, cancel: none, resume: none, fork: none, diff: none, documents: () => later({ documents: [] }),
-    document: none, check: none, start: none, tools: () => later({ tools: [] }), tool: none, toolHistory: none, toolDiff: none,
+    asks: () => later({ asks: [] }), answer: none, cancel: none, resume: none, fork: none, forkPlan: none, diff: none, documents: () => later({ documents: [] }),
+    document: none, check: none, start: none, tools: () => later({ tools: [] }), tool: none,
   };
 }

@@ -1,7 +1,6 @@
 /** Going on from an event as a new run, with another message, prompt, input or model; what it would cost is said before (S-26). */
-import { html, Text, Dialog, Problem, useAsked, useEffect, useState } from './ui.js';
-import { Json } from './json.js';
-import { source } from './source.js';
+import { html, Text, Dialog, Problem, useEffect, useState } from './ui.js';
+import { source, can } from './source.js';
 import { eventOf } from './locate.js';
 import { t } from './words.js';
 import { count, duration, tokens } from './format.js';
@@ -27,11 +26,15 @@ export function Fork({ run, model, of, at, message, close, made }) {
   const [busy, setBusy] = useState('');
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   const [plan, setPlan] = useState(/** @type {any} */ (null));
-  const original = useAsked(() => (document === null ? Promise.resolve(undefined) : source.run(run, { document: true })), [run, document === null]).value;
+  // A document of the run's name stands there to be changed, if the server has one.
   useEffect(() => {
-    const text = original?.document;
-    if (document === '' && text) setDocument(typeof text === 'string' ? text : JSON.stringify(text, null, 2));
-  }, [original]);
+    if (document !== '') return;
+    source.documents().then(async ({ documents }) => {
+      const known = documents.find((/** @type {any} */ one) => one.title === model.name || one.name === model.name);
+      const got = known && (await source.document(known.name));
+      if (got?.text) setDocument((was) => was || got.text);
+    }, () => {});
+  }, [document === '']);
   useEffect(() => {
     if (!message) return;
     eventOf(run, message, model.events).then((event) => {
@@ -40,6 +43,8 @@ export function Fork({ run, model, of, at, message, close, made }) {
       setN(Math.max(at, event));
     }, setTrouble);
   }, []);
+  const [foretold, setForetold] = useState(false);
+  useEffect(() => void can('/v1/runs/{id}/fork/plan').then(setForetold), []);
   const body = () => ({
     ...(document && document.trim() ? { document } : { at: n }),
     ...(Object.keys(texts).length ? { messages: Object.entries(texts).map(([event, text]) => ({ event: Number(event), text })) } : {}),
@@ -49,7 +54,7 @@ export function Fork({ run, model, of, at, message, close, made }) {
     setBusy(dry ? 'dry' : 'fork');
     setTrouble(null);
     try {
-      const got = await source.fork(run, { ...body(), ...(dry ? { dry_run: true } : {}) });
+      const got = await (dry ? source.forkPlan(run, body()) : source.fork(run, body()));
       if (dry) setPlan(got);
       else made(got.run_id);
     } catch (problem) {
@@ -68,7 +73,7 @@ export function Fork({ run, model, of, at, message, close, made }) {
       <${Problem} of=${trouble} />
       ${trouble?.diagnostics && html`<ul class="found">${trouble.diagnostics.map((one) => html`<li class="at-error"><span class="mono">${one.line ?? '–'}:${one.column ?? ''}</span> <${Text} of=${one.message} max=${400} /></li>`)}</ul>`}
       <${Plan} of=${plan} />
-      <div class="ask-acts"><button type="button" disabled=${Boolean(busy)} onClick=${() => go(true)}>${t('what-would')}</button><button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
+      <div class="ask-acts">${foretold && html`<button type="button" disabled=${Boolean(busy)} onClick=${() => go(true)}>${t('what-would')}</button>`}<button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
     </form>
   <//>`;
 }

@@ -1,17 +1,47 @@
 /** The tool library: versions, what their code differs in, recorded calls, whom a tool came from; and how an evolution goes (S-27). */
-import { html, Text, Status, Problem, Tabs, useAsked, useState, useStore } from './ui.js';
+import { html, Text, Problem, Tabs, useAsked, useState, useStore } from './ui.js';
 import { Json, Long } from './json.js';
 import { source } from './source.js';
 import { route, link, adjust } from './route.js';
 import { t } from './words.js';
 import { when, exactly } from './format.js';
-import { plain } from './text.js';
+import { brief, plain } from './text.js';
 
-/** Lines of a unified diff, coloured and signed. */
-function Unified({ of }) {
-  const lines = String(of ?? '').split('\n').slice(0, 4000);
-  return html`<pre class="unified">${lines.map((line) => html`<span class=${line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : line.startsWith('@') ? 'at' : ''}><${Text} of=${line} />${'\n'}</span>`)}</pre>`;
+/**
+ * What lines of two texts differ, with some equal ones around them.
+ * @param {string} a @param {string} b @returns {{sign: string, text: string}[]}
+ */
+export function lines(a, b) {
+  const [x, y] = [a.split('\n'), b.split('\n')];
+  let [head, tail] = [0, 0];
+  while (head < x.length && head < y.length && x[head] === y[head]) head++;
+  while (tail < x.length - head && tail < y.length - head && x[x.length - 1 - tail] === y[y.length - 1 - tail]) tail++;
+  const [p, q] = [x.slice(head, x.length - tail), y.slice(head, y.length - tail)];
+  /** @type {{sign: string, text: string}[]} */
+  const all = x.slice(0, head).map((text) => ({ sign: ' ', text }));
+  if (p.length * q.length > 4_000_000) all.push(...p.map((text) => ({ sign: '-', text })), ...q.map((text) => ({ sign: '+', text })));
+  else {
+    const rows = Array.from({ length: p.length + 1 }, () => new Uint16Array(q.length + 1));
+    for (let i = p.length - 1; i >= 0; i--) for (let j = q.length - 1; j >= 0; j--) rows[i][j] = p[i] === q[j] ? rows[i + 1][j + 1] + 1 : Math.max(rows[i + 1][j], rows[i][j + 1]);
+    let [i, j] = [0, 0];
+    while (i < p.length || j < q.length) {
+      if (i < p.length && j < q.length && p[i] === q[j]) all.push({ sign: ' ', text: p[i++] }), j++;
+      else if (j >= q.length || (i < p.length && rows[i + 1][j] >= rows[i][j + 1])) all.push({ sign: '-', text: p[i++] });
+      else all.push({ sign: '+', text: q[j++] });
+    }
+  }
+  all.push(...x.slice(x.length - tail).map((text) => ({ sign: ' ', text })));
+  const near = all.map((_, at) => all.slice(Math.max(0, at - 3), at + 4).some((line) => line.sign !== ' '));
+  return all.flatMap((line, at) => (near[at] ? [line] : near[at - 1] ? [{ sign: '@', text: '…' }] : []));
 }
+
+/** The same, coloured and signed. */
+function Unified({ a, b }) {
+  return html`<pre class="unified">${lines(a, b).map((line) => html`<span class=${{ '+': 'add', '-': 'del', '@': 'at' }[line.sign] ?? ''}>${line.sign} <${Text} of=${line.text} /></span>`)}</pre>`;
+}
+
+/** Who wrote a version. @param {any} author */
+const by = (author) => (typeof author === 'string' ? author : author ? Object.values(author).flatMap((one) => (one && typeof one === 'object' ? Object.values(one) : [one])).filter(Boolean).join(' ') : '');
 
 /** Versions below each other, each joined to those that it was made from. */
 function Lineage({ of, at, choose }) {
@@ -23,26 +53,26 @@ function Lineage({ of, at, choose }) {
       return from ? html`<path class="arrow a-taken" d=${`M22 ${from.y}C50 ${from.y} 50 ${row.y} 26 ${row.y}`} />` : html`<path class="arrow a-read" d=${`M4 ${row.y}L18 ${row.y}`} />`;
     }))}${rows.map((/** @type {any} */ row) => html`<circle class=${row.current ? 'dot now' : 'dot'} cx="22" cy=${row.y} r=${row.current ? 6 : 4.5} />`)}</svg>
     <ol>${rows.map((/** @type {any} */ row) => html`<li><button type="button" aria-pressed=${String(at === row.version)} onClick=${() => choose(row.version)}><span class="mono"><${Text} of=${row.version} max=${16} /></span> <b>${plain(row.state ?? '')}</b>
-      <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${row.author ?? ''} max=${40} /></span><small class="muted"><${Text} of=${row.reason ?? row.request ?? ''} max=${140} /></small></button></li>`)}</ol></div>`;
+      <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${by(row.author)} max=${40} /></span><small class="muted"><${Text} of=${row.reason || brief(row.request, 140)} max=${140} /></small></button></li>`)}</ol></div>`;
 }
 
 function Tool({ name }) {
   const { query } = useStore(route);
-  const shown = useAsked(() => source.tool(name, { code: true, at: query.version }), [name, query.version]);
-  const history = useAsked(() => source.toolHistory(name), [name]);
-  const versions = history.value?.versions ?? [];
-  const now = query.version ?? shown.value?.version;
-  const here = versions.findIndex((/** @type {any} */ one) => one.version === now);
-  const before = here >= 0 ? versions[here + 1] : undefined;
-  const changed = useAsked(() => (before ? source.toolDiff(name, { a: before.version, b: now }) : Promise.resolve(undefined)), [name, now, before?.version]);
-  const [tab, setTab] = useState('code');
+  const shown = useAsked(() => source.tool(name, { version: query.version }), [name, query.version]);
   const tool = shown.value;
+  const versions = tool?.versions ?? [];
+  const now = tool?.version;
+  // What it was made of, else the version before it.
+  const here = versions.findIndex((/** @type {any} */ one) => one.version === now);
+  const before = versions[here]?.parents?.[0] ?? versions[here + 1]?.version;
+  const old = useAsked(() => (here >= 0 && before ? source.tool(name, { version: before }).catch(() => null) : Promise.resolve(null)), [name, now, before]).value;
+  const [tab, setTab] = useState('code');
   return html`<div class="tool"><header class="panel-head"><div><h2 class="mono"><${Text} of=${name} /></h2>${tool?.description && html`<p><${Text} of=${tool.description} max=${600} /></p>`}</div>${tool?.state && html`<span class="tag"><${Text} of=${tool.state} /></span>`}</header>
     <${Problem} of=${shown.error} />
     <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'calls', name: t('recorded-calls'), count: Array.isArray(tool?.calls) ? tool.calls.length : undefined }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
     ${tab === 'code' && (tool?.code ? html`<${Long} of=${tool.code} lines=${60} />` : html`<p class="muted">${t('no-code')}</p>`)}
-    ${tab === 'diff' && (changed.value ? html`<${Unified} of=${changed.value.diff ?? changed.value.text ?? JSON.stringify(changed.value, null, 2)} />` : html`<p class="muted">${t('no-changes')}</p>`)}
-    ${tab === 'schema' && html`<h3>${t('inputs')}</h3><${Json} of=${tool?.input_schema ?? {}} open=${4} /><h3>${t('output')}</h3><${Json} of=${tool?.output_params ?? tool?.output_schema ?? {}} open=${4} />`}
+    ${tab === 'diff' && (old?.code !== undefined && tool?.code ? html`<${Unified} a=${old.code} b=${tool.code} />` : html`<p class="muted">${t('no-changes')}</p>`)}
+    ${tab === 'schema' && html`<h3>${t('inputs')}</h3><${Json} of=${tool?.input_schema ?? {}} open=${4} /><h3>${t('output')}</h3><${Json} of=${tool?.metadata?.output_params ?? {}} open=${4} />`}
     ${tab === 'calls' && html`<${Json} of=${tool?.calls ?? []} open=${2} />`}
     ${tab === 'lineage' && (versions.length ? html`<${Lineage} of=${versions} at=${now} choose=${(/** @type {string} */ version) => adjust({ version })} />` : html`<p class="muted">${t('no-versions')}</p>`)}</div>`;
 }

@@ -99,6 +99,19 @@ function follow(run, after, on) {
   };
 }
 
+/** What the server can do, by its own description: an older or a newer one may do more or less than this page knows of. @type {Promise<Set<string>> | null} */
+let described = null;
+
+/** Whether the server has an address. @param {string} path */
+export async function can(path) {
+  if (source.sealed) return false;
+  described ??= fetch('/v1/openapi.json', { credentials: 'same-origin' }).then((answer) => answer.json()).then((all) => new Set(Object.keys(all.paths ?? {})), () => {
+    described = null;
+    return new Set();
+  });
+  return (await described).has(path);
+}
+
 const served = {
   /** The only run that there is, where the page has it inside. */
   sealed: '',
@@ -118,7 +131,7 @@ const served = {
   /** @param {string} run @param {string} node @param {any} query */
   node: (run, node, query) => ask('GET', `/runs/${part(run)}/nodes/${part(node)}${search(query)}`),
   /** @param {string} run */
-  explain: (run) => ask('GET', `/runs/${part(run)}/explain`),
+  explain: async (run) => ((await can('/v1/runs/{id}/explain')) ? ask('GET', `/runs/${part(run)}/explain`) : { nodes: [] }),
   /** @param {string} run @param {any} query */
   events: (run, query) => ask('GET', `/runs/${part(run)}/events${search(query)}`),
   follow,
@@ -131,8 +144,10 @@ const served = {
   resume: (run, body) => ask('POST', `/runs/${part(run)}/resume`, body ?? {}),
   /** @param {string} run @param {any} body */
   fork: (run, body) => ask('POST', `/runs/${part(run)}/fork`, body),
+  /** What a fork would do. @param {string} run @param {any} body */
+  forkPlan: (run, body) => ask('POST', `/runs/${part(run)}/fork/plan`, body),
   /** @param {string} a @param {string} b */
-  diff: (a, b) => ask('GET', `/diff${search({ a, b })}`),
+  diff: async (a, b) => ((await can('/v1/diff')) ? ask('GET', `/diff${search({ a, b })}`) : null),
   documents: () => ask('GET', '/documents'),
   /** @param {string} name */
   document: (name) => ask('GET', `/documents/${part(name)}`),
@@ -143,10 +158,6 @@ const served = {
   tools: () => ask('GET', '/tools'),
   /** @param {string} name @param {any} [query] */
   tool: (name, query) => ask('GET', `/tools/${part(name)}${search(query)}`),
-  /** @param {string} name */
-  toolHistory: (name) => ask('GET', `/tools/${part(name)}/history`),
-  /** @param {string} name @param {any} query */
-  toolDiff: (name, query) => ask('GET', `/tools/${part(name)}/diff${search(query)}`),
 };
 
 /** @typedef {typeof served} Source */
