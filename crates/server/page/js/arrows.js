@@ -59,7 +59,7 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
   // A fork's paths go on from its conversation; its main path's, or its results, come back.
   for (const lane of lanes) {
     const [group] = [/** @type {any} */ (lane).parent];
-    if (!group || !lane.bars.length) continue;
+    if (!group || !lane.bars.length || lane.kind === 'thread') continue;
     const first = lane.bars[0];
     const last = lane.bars[lane.bars.length - 1];
     const frame = model.frames[model.nodes[first.node].frame];

@@ -57,7 +57,7 @@ function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold }) {
   const width = Math.max(7, right - left - 2);
   const group = bar.group ? groups.get(bar.group) : null;
   const call = word === 'running' ? doing(visit, n) : null;
-  const more = group && (visit.paths ? t('n-paths', { n: visit.paths }) : group.frames > 1 ? t('n-times', { n: group.frames }) : '');
+  const more = group && group.frames > 1 ? t(group.lanes[0]?.kind === 'path' ? 'n-paths' : 'n-times', { n: group.frames }) : '';
   const say = word === 'asks' ? t('asks-you') : call?.call.kind === 'tool' ? call.call.name : word === 'again' ? t('again') : '';
   const again = retries(visit, n);
   const whole = describe(model, bar, n);

@@ -66,7 +66,7 @@ export function tree(model) {
     const opener = model.nodes[frame.opener ?? 0];
     const group = `${frameKey(opener.frame)}/${opener.id}`;
     const base = lane(inside, () => ({
-      label: frame.which === 'path' ? frame.key ?? '' : opener.id, title: frame.name, kind: frame.which ?? 'sub', parent: group, status: frame.status,
+      label: frame.which === 'path' ? (/^\d+$/.test(frame.key ?? '') ? `${opener.id}[${frame.key}]` : frame.key ?? '') : opener.id, title: frame.name, kind: frame.which ?? 'sub', parent: group, status: frame.status,
     }));
     if (own) return base;
     return lane(`${inside}/${thread}`, () => ({ label: thread, title: `${frame.name} · ${thread}`, kind: 'thread', parent: group, status: frame.status }));
