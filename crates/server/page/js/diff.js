@@ -47,8 +47,9 @@ function words(/** @type {any} */ message) {
   return [message.content ?? '', calls].filter(Boolean).join('\n');
 }
 
-function ThreadDiff({ a, b, thread, lengths }) {
-  const { value, error } = useAsked(() => Promise.all([a, b].map((run) => source.thread(run, thread, { from: 0, limit: 1000 }).catch((/** @type {any} */ e) => (e.status === 404 ? { messages: [], of: 0 } : Promise.reject(e))))), [a, b, thread]);
+/** A thread of both runs, or of one of them. @param {{a: string, b: string, thread: string, has: boolean[]}} props */
+function ThreadDiff({ a, b, thread, has }) {
+  const { value, error } = useAsked(() => Promise.all([a, b].map((run, i) => (has[i] ? source.thread(run, thread, { from: 0, limit: 1000 }) : { messages: [], of: 0 }))), [a, b, thread, ...has]);
   const [all, setAll] = useState(false);
   if (!value) return html`<${Problem} of=${error} />`;
   const [x, y] = value.map((/** @type {any} */ got) => got.messages);
@@ -90,7 +91,7 @@ export function Diff() {
     ${reused.length > 0 && html`<p>${t('reused')}: ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}</p>`}
     ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, 40).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted"><${Text} of=${node.afresh[0].why} max=${200} /></span></li>`)}</ul>`}
     ${x && y && html`<h2>${t('output')}</h2>${JSON.stringify(x.output) === JSON.stringify(y.output) ? html`<p class="muted">${t('same')}</p><${Long} of=${typeof x.output === 'string' ? x.output : JSON.stringify(x.output, null, 2)} />` : html`<${Sides} a=${x.output} b=${y.output} />`}
-      <h2>${t('threads')}</h2>${names.map((name) => html`<${ThreadDiff} key=${name} a=${a} b=${b} thread=${name} />`)}`}
+      <h2>${t('threads')}</h2>${names.map((name) => html`<${ThreadDiff} key=${name} a=${a} b=${b} thread=${name} has=${threads.map((/** @type {any} */ one) => one.threads.some((/** @type {any} */ thread) => thread.name === name))} />`)}`}
     ${value && html`<details><summary class="h3">${t('whole-diff')}</summary><${Json} of=${value} open=${1} /></details>`}
   </main>`;
 }
