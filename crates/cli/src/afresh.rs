@@ -2,10 +2,6 @@
 
 use crate::progress::seconds;
 use selvedge_engine::{Afresh, Saved};
-pub(crate) use selvedge_host::report::saved_json;
-use selvedge_host::reused::Request;
-use selvedge_host::timeline::CallKind;
-use serde_json::{Value, json};
 
 /// Times below are none to speak of.
 const SHOWN_MS: u64 = 10;
@@ -37,30 +33,6 @@ pub(crate) fn why(why: &Afresh, own: &str, name: impl Fn(&str) -> String) -> Str
         Afresh::Operation => "what it changes belongs to the run that asked for it".to_owned(),
         Afresh::Different => "it asks for something else".to_owned(),
     }
-}
-
-/// What a request is of.
-pub(crate) fn of(kind: &CallKind) -> String {
-    match kind {
-        CallKind::Model => "model".to_owned(),
-        CallKind::Tool(name) | CallKind::Operation(name) => name.to_string(),
-        CallKind::Unknown => "call".to_owned(),
-    }
-}
-
-/// A request that was made afresh, for machines; nodes are called as `name` says.
-pub(crate) fn json(request: &Request, name: impl Fn(&str) -> String) -> Value {
-    let mut object = json!(request.why);
-    if let Some(fields) = object.as_object_mut() {
-        if let Some(node) = fields.get_mut("node")
-            && let Some(known) = node.as_str()
-        {
-            *node = name(known).into();
-        }
-        fields.insert("effect".to_owned(), json!(request.effect));
-        fields.insert("call".to_owned(), of(&request.kind).into());
-    }
-    object
 }
 
 /// What was saved, in words; empty if it is nothing.

@@ -2,17 +2,21 @@
 
 mod asked;
 mod events;
+mod forecast;
 mod node;
 mod row;
 mod said;
 mod shown;
+mod version;
 
 pub use asked::asked;
 pub use events::{event, events, name_of, with_head};
+pub use forecast::{afresh, call_of, forecast};
 pub use node::{arguments, called, find, node, tool, tried};
 pub use row::{failed_of, is_imported, row};
 pub use said::{Said, said};
 pub use shown::{escaped, redacted};
+pub use version::{lives, version};
 
 use crate::tools::tool_changed;
 use crate::ways::{Output, WayOut};

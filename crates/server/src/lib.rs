@@ -11,7 +11,7 @@
 //!   all who watch.
 //! - `act/`: what changes something. `drives`: the runs that this server drives.
 //! - `metrics`: what whoever operates it wants to know.
-//! - `page`: the files of the page.
+//! - `page`: the files of the page. `sealed`: a run in one file with them (S-31).
 
 #![allow(clippy::result_large_err, reason = "problems end a request, and are rare")]
 
@@ -33,7 +33,9 @@ mod params;
 mod problem;
 mod reply;
 mod routes;
+mod sealed;
 mod serve;
 
 pub use access::{Token, Tokens};
+pub use sealed::{Sealed, sealed};
 pub use serve::{Options, Server};

@@ -7,3 +7,4 @@ pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod threads;
 pub(crate) mod timeline;
+pub(crate) mod tools;

@@ -1,5 +1,7 @@
 //! The page's files, inside the binary.
 
+mod bundle;
+
 use crate::problem::Problem;
 use crate::reply::{Content, Reply};
 use bytes::Bytes;
@@ -7,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY};
 use hyper::{HeaderMap, Method, StatusCode};
+use selvedge_host::Error;
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::sync::LazyLock;
@@ -67,6 +70,15 @@ pub(crate) fn file(method: &Method, path: &str, headers: &HeaderMap) -> Result<R
     let bytes = if packed { &file.packed } else { &file.plain };
     let reply = Reply::of(StatusCode::OK, Content::Bytes(kind(name), bytes.clone()));
     Ok(finish(if packed { reply.header(CONTENT_ENCODING, "gzip") } else { reply }))
+}
+
+/// The page with a run inside (S-31).
+pub(crate) fn sealed(run: &str) -> Result<String, Error> {
+    let file = |name: &str| {
+        let at = FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        std::str::from_utf8(FILES.get(at)?.1).ok()
+    };
+    bundle::html(file, run).map_err(|why| Error::internal(&why))
 }
 
 fn kind(name: &str) -> &'static str {

@@ -52,6 +52,12 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
+    /// The same for who has no use for HTTP.
+    pub(crate) fn error(&self) -> Error {
+        let message = self.fields.get("message").and_then(Value::as_str).unwrap_or("the run can't be read");
+        Error::environment("S-31", "not-exported", message)
+    }
+
     /// Its object.
     pub(crate) fn json(&self) -> Value {
         let mut object = json!({

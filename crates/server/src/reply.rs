@@ -11,6 +11,7 @@ use hyper::header::{
     RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
+use serde_json::Value;
 use std::convert::Infallible;
 use std::pin::Pin;
 
@@ -62,6 +63,14 @@ impl Reply {
     pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Self {
         self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
         self
+    }
+
+    /// What it says as JSON.
+    pub(crate) fn into_json(self) -> Value {
+        match self.content {
+            Content::Json(text) => serde_json::from_str(&text).unwrap_or_default(),
+            _ => Value::Null,
+        }
     }
 
     /// The response: `shown` makes of a JSON text what anybody may see.

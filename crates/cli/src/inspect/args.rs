@@ -102,12 +102,16 @@ const EXPORT_HELP: &str = "\
 Examples:
   selvedge export 1kq3 > run.jsonl
   selvedge export 1kq3 --archive run.tar
+  selvedge export 1kq3 --html run.html
 
 One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.
 
 An archive has the whole run, with its compiled document, the texts of its tools, and for a fork what it took from its \
 source: `selvedge import` takes it in on any machine, to show, explain, replay and fork it there. No key is in it, no \
-folder or address that the run was started with, and nothing that was allowed here. The same run is always the same file.";
+folder or address that the run was started with, and nothing that was allowed here. The same run is always the same file.
+
+A page has the run as \
+`selvedge serve` shows it, with its scrubber, in one file that needs nothing else and changes nothing.";
 
 /// `selvedge export`.
 #[derive(Args, Debug)]
@@ -118,6 +122,9 @@ pub(crate) struct ExportArgs {
     /// Write it to FILE, whole, to be imported elsewhere
     #[arg(long, value_name = "FILE")]
     pub(crate) archive: Option<PathBuf>,
+    /// Write it to FILE as a page that shows it, to be opened from disk
+    #[arg(long, value_name = "FILE", conflicts_with = "archive")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 const IMPORT_HELP: &str = "\

@@ -15,7 +15,6 @@ pub(super) use statuses::statuses;
 
 use super::out::Out;
 use super::{Found, guarded, time};
-use crate::afresh;
 use crate::args::{Common, count};
 use crate::failure::Exit;
 use crate::nodes::Tally;
@@ -256,7 +255,8 @@ impl<'s> Explained<'s> {
         let afresh = again::of(self, node);
         if !afresh.is_empty() {
             let name = |node: &str| self.state.told_name(node).into_owned();
-            let afresh: Vec<Value> = afresh.iter().map(|request| afresh::json(request, name)).collect();
+            let afresh: Vec<Value> =
+                afresh.iter().map(|request| selvedge_host::report::afresh(request, name)).collect();
             fields.insert("afresh".to_owned(), afresh.into());
         }
         if again::edited(self, node) {

@@ -14,6 +14,7 @@ use selvedge_store::Store;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 
 /// Sources that are named.
@@ -32,6 +33,9 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let (store, run) = find(common, &args.run, ui)?;
     if let Some(file) = &args.archive {
         return archived(&store, &run, file, ui);
+    }
+    if let Some(file) = &args.html {
+        return page(store, &run, file, common, ui);
     }
     let ui = guarded(ui);
     let mut out = Out::new(&ui);
@@ -52,6 +56,33 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
         }
     }
     out.finish()?;
+    Ok(Exit::Completed)
+}
+
+/// Writes a page with the run inside (S-31).
+fn page(store: Store, run: &str, file: &Path, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let page = selvedge_server::sealed(&ui.host(common)?, store, run)?;
+    let bytes = page.html.len() as u64;
+    let written = std::fs::File::create_new(file).and_then(|mut out| out.write_all(page.html.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            let message = format!("{} is there already", file.display());
+            Error::usage("C-14", "file-exists", &message)
+                .help("name a file that is not there yet, or move this one away")
+        }
+        _ => {
+            let message = format!("{} can't be written: {error}", file.display());
+            Error::environment("C-14", "not-written", &message)
+        }
+    })?;
+    let ui = guarded(ui);
+    if ui.json {
+        let object = json!({"run_id": page.run, "file": file, "bytes": bytes, "events": page.events});
+        ui.result(&format!("{object}\n"));
+        return Ok(Exit::Completed);
+    }
+    let events = counted(page.events, "event");
+    ui.result(&format!("wrote run {} to {}: {events}, {}\n", page.run, file.display(), size(bytes)));
     Ok(Exit::Completed)
 }
 

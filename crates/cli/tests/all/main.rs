@@ -12,5 +12,6 @@ mod examples;
 mod inspect;
 mod net;
 mod operations;
+mod page;
 mod serve;
 mod support;

@@ -74,24 +74,47 @@ pub(crate) fn fork(app: Arc<App>, call: Call) -> Later {
             blocking(move || Ok(selvedge_host::stores::find_run(&app.store, &id)?)).await?
         };
         let asked = Asking::of(&call, fork.run_id.clone(), &source)?;
-        asked
-            .once(&app, move |app, id, digest| {
-                let chosen = fork.options.options()?;
-                if fork.document.is_none() && (fork.plan.is_some() || fork.dialect.is_some()) {
-                    let message = "`plan` and `dialect` say how to read a document, and there is none";
-                    return Err(Problem::bad("bad-body", message));
-                }
-                let given = fork.document.map(text).transpose()?;
-                let document = given.as_ref().map(|_| PathBuf::from("document.json"));
-                let (inputs, plan, dialect) = (fork.inputs, fork.plan, fork.dialect);
-                let over =
-                    RunOptions { inputs, plan, dialect, given, served: true, request: digest, ..chosen };
-                let messages = fork.messages.into_iter().map(|edited| (edited.event, edited.text)).collect();
-                let options = ForkOptions { at: fork.at, document, messages, id, over };
-                Ok(app.host.source(&source, options)?)
-            })
-            .await
+        asked.once(&app, move |app, id, digest| asked_fork(app, &source, fork, id, digest)).await
     })
+}
+
+/// `POST /v1/runs/{id}/fork/plan`.
+pub(crate) fn fork_plan(app: Arc<App>, call: Call) -> Later {
+    Box::pin(async move {
+        let fork: Forked = call.json()?;
+        let asked = {
+            let (app, id) = (Arc::clone(&app), call.part("id").to_owned());
+            blocking(move || {
+                let source = selvedge_host::stores::find_run(&app.store, &id)?;
+                asked_fork(&app, &source, fork, None, None)
+            })
+            .await?
+        };
+        let found = app.host.dry_run(asked).await?;
+        Ok(Reply::json(selvedge_host::report::forecast(&found)))
+    })
+}
+
+/// A fork as the host is asked for it.
+fn asked_fork(
+    app: &App,
+    source: &str,
+    fork: Forked,
+    id: Option<String>,
+    digest: Option<String>,
+) -> Result<Asked, Problem> {
+    let chosen = fork.options.options()?;
+    if fork.document.is_none() && (fork.plan.is_some() || fork.dialect.is_some()) {
+        let message = "`plan` and `dialect` say how to read a document, and there is none";
+        return Err(Problem::bad("bad-body", message));
+    }
+    let given = fork.document.map(text).transpose()?;
+    let document = given.as_ref().map(|_| PathBuf::from("document.json"));
+    let (inputs, plan, dialect) = (fork.inputs, fork.plan, fork.dialect);
+    let over = RunOptions { inputs, plan, dialect, given, served: true, request: digest, ..chosen };
+    let messages = fork.messages.into_iter().map(|edited| (edited.event, edited.text)).collect();
+    let options = ForkOptions { at: fork.at, document, messages, id, over };
+    Ok(app.host.source(source, options)?)
 }
 
 /// A request for a new run.

@@ -4,11 +4,12 @@ use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_engine::Slice;
+use selvedge_engine::{Slice, ThreadView};
 use selvedge_host::Error;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::Followed;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Messages of a page, where nothing else is asked for.
 const PAGE: u64 = 100;
@@ -49,24 +50,28 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
             from => usize::try_from(from).unwrap_or(usize::MAX).min(of),
         };
         let to = from.saturating_add(limit).min(of);
-        let place = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
-        let part = thread.slice(Slice(Some(place(from)), Some(place(to))));
-        let said = part.iter().zip(state.speakers_in(&part)).enumerate();
-        let messages: Vec<Value> = said
-            .map(|(at, (message, node))| {
-                let mut object = json!(message);
-                if let Some(fields) = object.as_object_mut() {
-                    fields.insert("index".to_owned(), (from + at).into());
-                    let node = node.map(|node| state.told_name(node));
-                    fields.insert("node".to_owned(), json!(node));
-                }
-                object
-            })
-            .collect();
+        let messages = messages(run, &thread, from, to);
         Ok(json!({
             "run_id": id, "at": state.events(), "thread": name, "of": of, "from": from,
             "next": (to < of).then_some(to), "messages": messages,
         }))
     })?;
     Ok(Reply::json(object))
+}
+
+/// Messages of a thread, from one on and before another, each with who said it.
+pub(crate) fn messages(run: &Followed, thread: &ThreadView<'_>, from: usize, to: usize) -> Vec<Value> {
+    let place = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
+    let part = thread.slice(Slice(Some(place(from)), Some(place(to))));
+    let said = part.iter().zip(run.state.speakers_in(&part)).enumerate();
+    let message = |(at, (message, node)): (usize, (_, Option<&Arc<str>>))| {
+        let mut object = json!(message);
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("index".to_owned(), (from + at).into());
+            let node = node.map(|node| run.state.told_name(node));
+            fields.insert("node".to_owned(), json!(node));
+        }
+        object
+    };
+    said.map(message).collect()
 }

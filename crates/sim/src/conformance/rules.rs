@@ -64,6 +64,10 @@ impl Rules {
                 rules.diagnosed.insert(found.as_str().into(), name(&path));
             }
         }
+        // The page is a part of the product, too.
+        for path in all(&crates.join("server/page"), "js", 3) {
+            rules.in_source.extend(id.find_iter(&text(&path)?).map(|found| found.as_str().to_owned()));
+        }
         Ok(rules)
     }
 

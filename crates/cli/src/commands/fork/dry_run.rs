@@ -6,10 +6,8 @@ use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, Table, YELLOW};
 use crate::ui::Ui;
-use selvedge_engine::RunStatus;
 use selvedge_host::reused::{Fate, Row};
-use selvedge_host::{Asked, DryRun, Error, Host};
-use serde_json::{Value, json};
+use selvedge_host::{Asked, DryRun, Error, Host, report};
 
 /// Rows that are shown: what runs comes first where there are more.
 const ROWS: usize = 60;
@@ -19,44 +17,21 @@ pub(super) fn dry_run(host: &Host, asked: Asked, ui: &Ui) -> Result<Exit, Error>
     let found = block_on(asked.bytes(), host.dry_run(asked))??;
     let ui = ui.guarded();
     match ui.json {
-        true => ui.result(&format!("{}\n", object(&found))),
+        true => ui.result(&format!("{}\n", report::forecast(&found))),
         false => page(&found, &ui),
     }
     Ok(Exit::Completed)
 }
 
-fn word(fate: Fate) -> (&'static str, &'static str, &'static str) {
+fn word(fate: Fate) -> (&'static str, &'static str) {
     match fate {
-        Fate::Kept => ("stand", "stands", GREEN),
-        Fate::Reused => ("reuse", "is taken", CYAN),
-        Fate::Ran => ("run", "would run", YELLOW),
-        Fate::Asks => ("ask", "would ask", MAGENTA),
-        Fate::Depends => ("depend", "would run or depends", DIM),
-        Fate::Skipped => ("skip", "is skipped", DIM),
+        Fate::Kept => ("stands", GREEN),
+        Fate::Reused => ("is taken", CYAN),
+        Fate::Ran => ("would run", YELLOW),
+        Fate::Asks => ("would ask", MAGENTA),
+        Fate::Depends => ("would run or depends", DIM),
+        Fate::Skipped => ("is skipped", DIM),
     }
-}
-
-fn object(found: &DryRun) -> Value {
-    let name = |node: &str| found.state.told_name(node).into_owned();
-    let row = |row: &Row| {
-        let afresh: Vec<Value> = row.afresh.iter().map(|request| afresh::json(request, name)).collect();
-        json!({
-            "node": row.name,
-            "would": word(row.fate).0,
-            "reused": row.reused,
-            "edited": row.edited,
-            "saved": afresh::saved_json(&row.saved),
-            "afresh": afresh,
-        })
-    };
-    json!({
-        "fork_of": {"run": found.run, "events": found.events, "shared": found.shared},
-        "anew": found.anew,
-        "ends": matches!(found.state.status(), RunStatus::Completed | RunStatus::Failed),
-        "nodes": found.account.rows.iter().map(row).collect::<Vec<_>>(),
-        "asks": found.asks().map(|(ask, asking)| json!({"ask": ask, "node": name(&found.state.event_name(asking.node)), "prompt": asking.prompt})).collect::<Vec<_>>(),
-        "saved": afresh::saved_json(&found.account.saved),
-    })
 }
 
 fn page(found: &DryRun, ui: &Ui) {
@@ -73,7 +48,7 @@ fn page(found: &DryRun, ui: &Ui) {
         rows.sort_by_key(|row| !matches!(row.fate, Fate::Ran | Fate::Asks));
     }
     for row in rows.iter().take(ROWS) {
-        let (_, told, style) = word(row.fate);
+        let (told, style) = word(row.fate);
         let taken = if row.reused == 0 { "-".to_owned() } else { row.reused.to_string() };
         table.row([
             (row.name.clone(), BOLD),
@@ -96,7 +71,7 @@ fn page(found: &DryRun, ui: &Ui) {
 fn because(found: &DryRun, row: &Row) -> String {
     let name = |node: &str| found.state.told_name(node).into_owned();
     let why = row.afresh.iter().map(|request| {
-        format!("{}: {}", afresh::of(&request.kind), afresh::why(&request.why, &row.name, name))
+        format!("{}: {}", report::call_of(&request.kind), afresh::why(&request.why, &row.name, name))
     });
     let asked = found.asks().filter(|(_, asking)| {
         row.fate == Fate::Asks && name(&found.state.event_name(asking.node)) == row.name

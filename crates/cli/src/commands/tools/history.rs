@@ -11,6 +11,7 @@ use selvedge_engine::library::{Author, Command, Library, Place, Version};
 use selvedge_host::Error;
 use selvedge_host::library::{self, Decided, short};
 use selvedge_host::places;
+use selvedge_host::report;
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;
 use selvedge_store::{DB_FILE, Mode, Store};
@@ -34,7 +35,7 @@ pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Ex
             "leads_to": (leads != args.tool).then_some(leads),
             "current": current,
             "aliases": aliases.collect::<Vec<_>>(),
-            "versions": versions.iter().map(|version| object(version, current)).collect::<Vec<_>>(),
+            "versions": versions.iter().map(|version| report::version(version, current)).collect::<Vec<_>>(),
         });
         ui.result(&format!("{object}\n"));
         return Ok(Exit::Completed);
@@ -71,41 +72,6 @@ pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Ex
     page.table(&table);
     page.print(&ui);
     Ok(Exit::Completed)
-}
-
-fn object(version: &Version, current: Option<&Arc<str>>) -> Value {
-    let (calls, failing) = counted(version);
-    let tested = version.reports.last().map(|(at, report)| {
-        json!({"at": time::rfc3339(*at), "passed": report.passed, "failed": report.failed, "skipped": report.skipped})
-    });
-    let shown = version.shown();
-    json!({
-        "version": version.hash,
-        "name": version.name,
-        "current": Some(&version.hash) == current,
-        "state": shown.stage.name(),
-        "reason": shown.reason,
-        "written": time::rfc3339(version.drafted),
-        "author": version.author,
-        "parents": version.parents,
-        "request": version.request,
-        "lives": lives(version),
-        "calls": {"recorded": calls, "failing": failing},
-        "tested": tested,
-    })
-}
-
-/// What a version has been in its places.
-pub(super) fn lives(version: &Version) -> Vec<Value> {
-    let life = |(place, life): (&Place, &selvedge_engine::library::Life)| {
-        let task = match place {
-            Place::Library => None,
-            Place::Task(task) => Some(task),
-        };
-        json!({"task": task, "state": life.stage.name(), "since": time::rfc3339(life.at), "reason": life.reason,
-               "proven": life.proven})
-    };
-    version.lives.iter().map(life).collect()
 }
 
 /// Who wrote a version, in words.

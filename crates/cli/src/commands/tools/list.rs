@@ -1,7 +1,7 @@
 //! `selvedge tools list` and `selvedge tools show`: what names mean here (A-22, C-15).
 
 use super::args::{ListArgs, ShowArgs};
-use super::history::{author, lives, why};
+use super::history::{author, why};
 use crate::args::Common;
 use crate::block_on::block_on;
 use crate::commands::check;
@@ -12,6 +12,7 @@ use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
 use selvedge_host::Environment;
 use selvedge_host::library::{self, short};
+use selvedge_host::report::lives;
 use selvedge_host::{Check, Error};
 use selvedge_store::Store;
 use selvedge_tools::Catalogue;

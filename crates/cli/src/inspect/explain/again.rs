@@ -6,6 +6,7 @@ use super::story::At;
 use crate::afresh;
 use crate::inspect::page::{DIM, Page};
 use selvedge_engine::Origin;
+use selvedge_host::report;
 use selvedge_host::reused::Request;
 use selvedge_host::timeline::Visit;
 
@@ -37,7 +38,7 @@ pub(super) fn show(page: &mut Page, explained: &Explained<'_>, node: At) {
             page.line(&page.paint(DIM, "RAN AFRESH"));
         }
         let why = afresh::why(&request.why, explained.name(node), name);
-        let of = afresh::of(&request.kind);
+        let of = report::call_of(&request.kind);
         page.labelled("", "", 0, &format!("{of}: {why}"), LINES);
     }
 }

@@ -1,0 +1,27 @@
+// S-29: every view in light and dark, from 360 px to 4K, in English and Chinese: nothing serious for axe-core, nothing to scroll sideways for.
+import { accessible, assert, browse, cli, fits, letter, replies, serve, write } from './harness.mjs';
+import fs from 'node:fs';
+import path from 'node:path';
+
+const work = process.env.WORK;
+const document = write('letter.json', letter);
+const script = write('replies.yaml', replies());
+cli('run', document, '--script', script, '--run-id', 'letter');
+fs.cpSync(path.join(process.env.EXAMPLES, 'release-notes'), path.join(work, 'notes'), { recursive: true });
+fs.mkdirSync(path.join(work, 'notes/out'), { recursive: true });
+cli('run', 'notes/flow.json', '--script', 'notes/script.yaml', '--allow-write', 'notes/out', '--run-id', 'notes');
+const server = await serve(['--script', script]);
+const views = [['#/runs', 'a.run-row'], ['#/run/letter?node=judge&tab=facts', '.panel .node-call'], ['#/run/letter?at=9', '.tag.then'], ['#/run/notes', '.ask'], ['#/inbox', '.ask'], ['#/start', '.editor'], ['#/library', '.library'], ['#/diff?a=letter&b=notes', '.compare']];
+for (const [width, height, scheme, language] of [[1280, 900, 'light', 'en'], [360, 780, 'dark', 'zh'], [3840, 2160, 'dark', 'en']]) {
+  await browse(server, async (page) => {
+    if (language === 'zh') await page.locator('.topbar .ghost').first().click();
+    assert.equal(await page.locator('html').getAttribute('lang'), language);
+    for (const [hash, sign] of views) {
+      await page.goto(`${server.origin}/${hash}`);
+      await page.locator(sign).first().waitFor();
+      await fits(page, `${hash} at ${width}`);
+      await accessible(page, `${hash} in ${scheme} at ${width}`);
+    }
+  }, { width, height, scheme });
+}
+await server.stop();

@@ -1,0 +1,21 @@
+// S-27: a tool with its code, its calls and its versions.
+import { accessible, browse, cli, serve } from './harness.mjs';
+import fs from 'node:fs';
+import path from 'node:path';
+
+const work = process.env.WORK;
+fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(work, 'dates'), { recursive: true });
+cli('run', 'dates/agent.json', '--script', 'dates/script.yaml');
+const versions = cli('tools', 'history', 'parse_date').versions.length;
+const server = await serve();
+await browse(server, async (page) => {
+  await page.keyboard.press('b');
+  await page.locator('.tool-list a', { hasText: 'parse_date' }).click();
+  await page.locator('.tool', { hasText: 'class InputModel' }).waitFor();
+  await page.locator('.tool [role=tab]', { hasText: 'Versions' }).click();
+  await page.locator('.lineage li').nth(versions - 1).waitFor();
+  await accessible(page, 'a tool');
+  await page.locator('.tool [role=tab]', { hasText: 'Changes' }).click();
+  await page.locator('.unified .add').first().waitFor();
+});
+await server.stop();

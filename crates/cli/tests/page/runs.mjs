@@ -1,0 +1,35 @@
+// S-21: the list of runs is searched, filtered, and opened by the keyboard; a run that comes shows by itself.
+import { accessible, assert, browse, cli, letter, replies, serve, until, write } from './harness.mjs';
+
+const document = write('letter.json', letter);
+const script = write('replies.yaml', replies());
+cli('run', document, '--script', script, '--run-id', 'first');
+cli('run', document, '--script', script, '--run-id', 'second');
+const failing = write('failing.yaml', "- when: {}\n  reply: { error: { status: 400, message: 'no such thing' } }\n");
+cli('run', document, '--script', failing, '--run-id', 'third');
+const server = await serve(['--script', script]);
+await browse(server, async (page) => {
+  const rows = page.locator('a.run-row');
+  await until('three runs', async () => (await rows.count()) === 3);
+  await accessible(page, 'the list of runs');
+  await page.locator('a.run-row', { hasText: 'third' }).locator('.is-failed').waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('econ');
+  await until('one run is found', async () => (await rows.count()) === 1);
+  assert.match(page.url(), /text=econ/, 'a search can be passed on');
+  await page.locator('input[type=search]').fill('');
+  await until('all runs again', async () => (await rows.count()) === 3);
+  await page.locator('.filter select').first().selectOption('failed');
+  await until('the failed one', async () => (await rows.count()) === 1 && (await rows.first().textContent()).includes('third'));
+  await page.locator('.filter select').first().selectOption('');
+  await until('all runs again', async () => (await rows.count()) === 3);
+  cli('run', document, '--script', script, '--run-id', 'fourth');
+  await until('a run that comes shows by itself', async () => (await rows.count()) === 4);
+  await page.locator('h1').click();
+  await page.keyboard.press('ArrowDown');
+  await until('the second row is chosen', async () => (await rows.nth(1).getAttribute('class')).includes('chosen'));
+  const chosen = await page.locator('a.run-row.chosen .mono').textContent();
+  await page.keyboard.press('Enter');
+  await until('it is opened', () => page.url().includes(`#/run/${chosen.trim()}`));
+});
+await server.stop();

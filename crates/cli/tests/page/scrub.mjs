@@ -1,0 +1,46 @@
+// S-22, S-23, S-24: the scrubber goes to an event, and everything shows that moment as the engine folds it; a thread is read.
+import { assert, browse, cli, letter, replies, serve, until, write } from './harness.mjs';
+
+const document = write('letter.json', letter);
+const script = write('replies.yaml', replies());
+cli('run', document, '--script', script, '--run-id', 'letter');
+const events = cli('show', 'letter', '--events').events;
+const server = await serve(['--script', script]);
+await browse(server, async (page) => {
+  await page.locator('.run-row', { hasText: 'letter' }).first().click();
+  const scrubber = page.locator('.scrub input[type=range]');
+  await scrubber.waitFor();
+  assert.equal(Number(await scrubber.getAttribute('max')), events.length);
+  for (const wanted of ['completed', 'appended', 'node_finished']) {
+    const { n } = events.filter((event) => event.kind === wanted && event.node === 'judge').at(-1);
+    await page.locator('.scrub-n input').fill(String(n));
+    await page.locator('.scrub-n input').press('Enter');
+    await page.locator('.tag.then', { hasText: String(n) }).waitFor();
+    const then = cli('show', 'letter', '--at', String(n));
+    for (const [name, messages] of Object.entries(then.threads)) {
+      if (!messages.length) continue;
+      await until(`thread ${name} has ${messages.length} messages at event ${n}`, async () =>
+        (await page.locator('.threads [role=tab]', { hasText: name }).locator('small').textContent().catch(() => '')) === String(messages.length));
+    }
+    const judged = events.some((event) => event.kind === 'node_finished' && event.node === 'judge' && event.n <= n);
+    await page.locator(`.bar[data-node="judge"].is-${judged ? 'ran' : 'running'}`).waitFor();
+    await page.locator('.bar[data-node="write"].is-future').waitFor();
+  }
+  // By the keyboard, a step at a time.
+  const before = Number(await scrubber.inputValue());
+  await page.locator('.run-title h1').click();
+  await page.keyboard.press('[');
+  await until('one event less', async () => Number(await scrubber.inputValue()) === before - 1);
+  await page.keyboard.press('l');
+  await page.locator('.tag.then').waitFor({ state: 'detached' });
+  await page.locator('.threads [role=tab]', { hasText: 'letter' }).click();
+  const said = page.locator('.thread .message', { hasText: 'We are sorry' });
+  await said.waitFor();
+  assert.equal((await said.locator('.from').textContent()).trim(), 'write', 'a message says which node said it');
+  await said.locator('.from').click();
+  await page.locator('.panel h2', { hasText: 'write' }).waitFor();
+  await page.locator('.panel .node-call').first().waitFor();
+  await page.locator('.panel').getByText('Request as sent').click();
+  await page.locator('.panel .json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
+});
+await server.stop();

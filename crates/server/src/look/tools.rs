@@ -1,0 +1,81 @@
+//! The tool library (A-17, S-27): its tools, and one with its versions.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use selvedge_engine::library::{Library, Version};
+use selvedge_host::{library, report};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Recorded calls that are shown: the last ones.
+const CALLS: usize = 50;
+
+/// `GET /v1/tools`.
+pub(crate) fn list(app: &App, _: &Call) -> Result<Reply, Problem> {
+    let library = library::read(&app.store)?;
+    let names: BTreeSet<&Arc<str>> = library.versions().map(|version| &version.name).collect();
+    let tools = names.into_iter().map(|name| {
+        let versions = library::of_name(&library, name)?;
+        let shown = library.public(name).or(versions.last().copied());
+        let mut object = shown.map(|version| head(version, &library)).unwrap_or_default();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("name".to_owned(), (**name).into());
+            fields.insert("versions".to_owned(), versions.len().into());
+        }
+        Ok(object)
+    });
+    Ok(Reply::json(json!({"tools": tools.collect::<Result<Vec<Value>, Problem>>()?})))
+}
+
+/// `GET /v1/tools/{name}`.
+pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
+    let (library, name) = (library::read(&app.store)?, call.part("name"));
+    let mut versions = library::of_name(&library, name)?;
+    let current = library.public(name).map(|version| &version.hash);
+    let shown = match call.text("version") {
+        Some(prefix) => Some(library::find(&library, name, prefix)?),
+        None => library.public(name).or(versions.last().copied()),
+    };
+    versions.reverse();
+    let mut object = shown.map(|version| head(version, &library)).unwrap_or_default();
+    if let Some((fields, version)) = object.as_object_mut().zip(shown) {
+        fields.insert("name".to_owned(), name.into());
+        fields.insert("code".to_owned(), library::text(&app.store, &version.hash)?.into());
+        fields.insert(
+            "input_schema".to_owned(),
+            json!(version.facts.as_ref().map(|facts| &facts.input_schema)),
+        );
+        fields.insert("metadata".to_owned(), json!(version.facts.as_ref().map(|facts| &facts.metadata)));
+        fields.insert("calls".to_owned(), calls(app, version)?.into());
+        let versions = versions.iter().map(|version| report::version(version, current));
+        fields.insert("versions".to_owned(), versions.collect());
+    }
+    Ok(Reply::json(object))
+}
+
+fn head(version: &Version, library: &Library) -> Value {
+    let facts = version.facts.as_ref();
+    json!({
+        "version": version.hash,
+        "state": version.shown().stage.name(),
+        "current": library.public(&version.name).is_some_and(|public| public.hash == version.hash),
+        "effects": facts.and_then(|facts| facts.effects),
+        "description": facts.map(|facts| &facts.description),
+    })
+}
+
+/// The calls that are kept of a version, the last one first.
+fn calls(app: &App, version: &Version) -> Result<Vec<Value>, Problem> {
+    let calls = version.calls.iter().rev().take(CALLS).map(|call| {
+        let sample = library::sample_of(&app.store, &call.sample)?;
+        let mut object = json!(sample);
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("run".to_owned(), json!(call.origin.as_ref().map(|origin| &origin.run)));
+        }
+        Ok(object)
+    });
+    calls.collect()
+}

@@ -1,0 +1,168 @@
+//! A run in one file, with the page (S-31): what the API says of the run lies in the page, for whom it is shown without a server.
+
+use crate::access::{Hosts, Tokens};
+use crate::app::App;
+use crate::call::Call;
+use crate::drives::Drives;
+use crate::feed::Feeds;
+use crate::kept::Kept;
+use crate::look::threads;
+use crate::metrics::Metrics;
+use crate::page;
+use crate::problem::Problem;
+use crate::routes::{self, Handler};
+use hyper::{HeaderMap, Method};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use selvedge_host::options::RunOptions;
+use selvedge_host::timeline::Followed;
+use selvedge_host::{Config, Error, Host, report, secrets, stores};
+use selvedge_runtime::{Reading, graph_of};
+use selvedge_store::Store;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// A page with a run inside.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// The run's id.
+    pub run: String,
+    /// Events that are in it.
+    pub events: u64,
+    /// The page.
+    pub html: String,
+}
+
+/// Makes the page of a run: read-only, and in need of nothing else. Keys are redacted as everywhere.
+///
+/// # Errors
+/// There is no such run, or it can't be read.
+pub fn sealed(host: &Host, store: Store, run: &str) -> Result<Sealed, Error> {
+    let store = Arc::new(store);
+    let run = stores::find_run(&store, run)?;
+    let app = looking(host, &store);
+    let said = Said { app: &app, run: &run };
+    let (threads, events) = history(&app, &run).map_err(|problem| problem.error())?;
+    let inside = said.all(threads).map_err(|problem| problem.error())?;
+    let html = page::sealed(&app.shown(&inside.to_string()))?;
+    Ok(Sealed { run, events, html })
+}
+
+/// What answers requests that look, and no others: there is no server.
+fn looking(host: &Host, store: &Arc<Store>) -> App {
+    let secrets = secrets::known(&Config::of_keys(&host.environment));
+    let feeds = Arc::new(Feeds::new(Arc::clone(store), secrets.clone()));
+    let host = host.clone().sharing(Arc::clone(store));
+    let metrics = Arc::<Metrics>::default();
+    let told = (Arc::clone(&feeds), Arc::clone(&metrics));
+    App {
+        kept: Kept::new(Arc::clone(store)),
+        drives: Arc::new(Drives::new(host.clone(), Arc::clone(store), told, 0)),
+        feeds,
+        metrics,
+        defaults: RunOptions::default(),
+        documents: None,
+        store: Arc::clone(store),
+        hosts: Hosts::of(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, false, false),
+        tokens: Tokens::default(),
+        secrets,
+        body_bytes: 0,
+        host,
+    }
+}
+
+/// What the API says of a run.
+struct Said<'a> {
+    app: &'a App,
+    run: &'a str,
+}
+
+impl Said<'_> {
+    /// All that the page asks for.
+    fn all(&self, threads: Value) -> Result<Value, Problem> {
+        let mut run = self.get("")?;
+        // The page has threads by themselves.
+        run.as_object_mut().and_then(|run| run.remove("threads"));
+        let timeline = self.get("/timeline")?;
+        let names = timeline.get("nodes").and_then(Value::as_array).into_iter().flatten();
+        let names = names.filter_map(|node| node.get("name")?.as_str());
+        let mut nodes = Map::new();
+        for name in names {
+            nodes.insert(name.to_owned(), self.get(&format!("/nodes/{}", quoted(name)))?);
+        }
+        let events = self.events()?;
+        Ok(json!({"run": run, "timeline": timeline, "events": events, "threads": threads, "nodes": nodes}))
+    }
+
+    /// The answer to a request for something of the run.
+    fn get(&self, what: &str) -> Result<Value, Problem> {
+        let path = format!("/v1/runs/{}{what}", quoted(self.run));
+        let (route, parts) = routes::find(&Method::GET, &path)?;
+        let Handler::Blocking(handler) = route.handler else {
+            return Err(Error::internal(&format!("{path} is answered later")).into());
+        };
+        let call = Call::new(route, parts, "", HeaderMap::new())?;
+        Ok(handler(self.app, &call)?.into_json())
+    }
+
+    fn events(&self) -> Result<Vec<Value>, Problem> {
+        let store = &self.app.store;
+        let names = selvedge_engine::State::new(graph_of(store, &store.run(self.run)?)?);
+        let events = store.journal(self.run, 1)?.map(|entry| {
+            report::event(&names, &entry?).map_err(|error| Error::internal(&error.to_string()).into())
+        });
+        events.collect()
+    }
+}
+
+fn quoted(name: &str) -> String {
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
+}
+
+/// What a thread has said by now.
+#[derive(Default)]
+struct Grown {
+    messages: Vec<Value>,
+    /// The event with which it was no more, as a path's at its join.
+    gone: Option<u64>,
+}
+
+/// All threads that there ever were, each message with the event that brought it: so the page shows them as of any event. A message that was
+/// edited away (E-09) is there as long as none before it was.
+fn history(app: &App, run: &str) -> Result<(Value, u64), Problem> {
+    let mut reading = Reading::open(&app.store, run)?;
+    let mut followed = Followed::new(reading.graph());
+    let mut grown: BTreeMap<String, Grown> = BTreeMap::new();
+    let last = app.store.last_event(run)?;
+    reading.records(1, last, |record| {
+        followed.take(record);
+        let n = followed.state.events();
+        let view = followed.state.view();
+        let mut gone: Vec<String> =
+            grown.iter().filter(|(_, thread)| thread.gone.is_none()).map(|(name, _)| name.clone()).collect();
+        for (name, thread) in view.threads() {
+            gone.retain(|known| *known != *name);
+            let known = grown.entry(name.into_owned()).or_default();
+            known.gone = None;
+            let (had, has) = (known.messages.len(), thread.len());
+            known.messages.truncate(has);
+            if has > had {
+                let new = threads::messages(&followed, &thread, had, has);
+                known.messages.extend(new.into_iter().map(|message| brought(message, n)));
+            }
+        }
+        for name in gone {
+            grown.entry(name).or_default().gone = Some(n);
+        }
+    })?;
+    let threads = grown
+        .into_iter()
+        .map(|(name, thread)| (name, json!({"messages": thread.messages, "gone": thread.gone})));
+    Ok((Value::Object(threads.collect()), last))
+}
+
+fn brought(mut message: Value, n: u64) -> Value {
+    message.as_object_mut().map(|fields| fields.insert("n".to_owned(), n.into()));
+    message
+}
