@@ -102,7 +102,7 @@ impl Said<'_> {
         let Handler::Blocking(handler) = route.handler else {
             return Err(Error::internal(&format!("{path} is answered later")).into());
         };
-        let call = Call::new(route, parts, "", HeaderMap::new())?;
+        let call = Call::new(route.query, parts, "", HeaderMap::new())?;
         Ok(handler(self.app, &call)?.into_json())
     }
 
