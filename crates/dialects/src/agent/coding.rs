@@ -7,7 +7,7 @@ use super::operations as op;
 use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};
 use super::schemas;
 use super::settings::Coder;
-use super::{CODING, JUDGING, Lowering};
+use super::{JUDGING, Lowering};
 use selvedge_engine::graph::{Act, Edit};
 use selvedge_engine::template::OnMissing;
 use selvedge_engine::{Graph, GraphIx};

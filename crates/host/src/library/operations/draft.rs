@@ -113,7 +113,7 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
     let Valid { version, facts, .. } = valid;
     let old = given.replaces.clone().or_else(|| changing.own(&given.name));
     if let Some(why) = no_merge(changing, given, valid)? {
-        return Ok(refused(&[why]));
+        return Ok(refused(given, &[why]));
     }
     if given.replaces.as_ref() == Some(version) {
         let why = "this is the file that failed, unchanged: find out why it failed, and mend that".to_owned();
