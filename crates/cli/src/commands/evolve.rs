@@ -5,6 +5,7 @@ mod told;
 
 use crate::args::Common;
 use crate::block_on::block_on;
+use crate::commands::tools::import::warm;
 use crate::failure::Exit;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -19,6 +20,9 @@ use told::Told;
 /// Evolves a library over a data set.
 pub(crate) fn evolve(args: &EvolveArgs, common: &Common, mut ui: Ui) -> Result<Exit, Error> {
     refuse(args)?;
+    if let Some(folder) = &args.library {
+        warm(folder, &args.exec.from.grants, common, &ui)?;
+    }
     let evolution = evolution(args, &ui)?;
     let host = ui.host(common)?;
     // Tasks compute at the same time: they get more than one thread.

@@ -1,7 +1,8 @@
 //! Tools that are written and mended: attempts of a coder, each told what was wrong with the last one.
 
 use super::build::{
-    Graphs, On, Step, ask, call, compute, done, each, fault, flow, give, leaf, set, step, when, while_holds, why,
+    Graphs, On, Step, ask, call, compute, done, each, fault, flow, give, leaf, set, step, when, while_holds,
+    why,
 };
 use super::operations as op;
 use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};

@@ -56,6 +56,9 @@ pub(crate) struct EvolveArgs {
     /// How one tool is made of those: by a coder, or the smallest of them; either way it has to repeat all recorded calls
     #[arg(long, value_name = "HOW", default_value = "smart", value_parser = ["smart", "naive"])]
     pub(crate) merge_policy: String,
+    /// Begin with the tools of a folder: what the library does not have of it yet is imported first
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library: Option<PathBuf>,
     /// A tool that tasks have besides those of the library, by name
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Vec<String>,
