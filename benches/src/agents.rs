@@ -10,7 +10,7 @@ use crate::tools::config;
 use selvedge_dialects::agent::operations;
 use selvedge_engine::{ModelReply, ModelRequest, ToolCall};
 use selvedge_host::library::operations::Bench;
-use selvedge_host::{Config, Environment, compose};
+use selvedge_host::{Config, Environment, Host, RunOptions, compose};
 use selvedge_runtime::{CallContext, Driver, Limits, Model, Operations, Pending};
 use selvedge_store::{Mode, Store};
 use selvedge_tools::{Catalogue, CatalogueConfig};
@@ -39,8 +39,19 @@ pub(crate) async fn driver(
 
 async fn operations_in(store: &Arc<Store>, folder: &std::path::Path) -> Result<Arc<dyn Operations>> {
     let catalogue = Catalogue::load(CatalogueConfig { tool_dirs: Vec::new(), ..config(folder)? }).await?;
-    let config = Config::new(&Environment::new([], folder.to_owned()));
-    Ok(Arc::new(compose::operations(Bench::new(Arc::clone(store), catalogue, config))))
+    Ok(operations_of(store, catalogue, folder))
+}
+
+/// The operations of agents whose library is in a store, and which begin no runs.
+pub(crate) fn operations_of(
+    store: &Arc<Store>,
+    catalogue: Catalogue,
+    folder: &std::path::Path,
+) -> Arc<dyn Operations> {
+    let environment = Environment::new([], folder.to_owned());
+    let (config, children) = (Config::new(&environment), Arc::new(Host::new(environment)));
+    let bench = Bench::new(Arc::clone(store), catalogue, config, children, RunOptions::default());
+    Arc::new(compose::operations(bench))
 }
 
 /// A model that calls a tool until it has been asked so often, and when it was.

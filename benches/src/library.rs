@@ -1,6 +1,7 @@
 //! The tool library as an agent uses it: its operations where it is large, and recorded calls that are repeated.
 
 use crate::Result;
+use crate::agents::operations_of;
 use crate::measure::{complain, emit, folder, middle, setting};
 use crate::runs::runtime;
 use crate::tools::{config, missing, write};
@@ -8,8 +9,6 @@ use selvedge_dialects::agent::operations;
 use selvedge_engine::library::{Author, Call, Event, Facts, Origin, Place as Shelf, Sample};
 use selvedge_engine::place::{EffectPlace, FramePath, FrameStep, Instance, Place};
 use selvedge_engine::{ToolDef, ToolRequest};
-use selvedge_host::library::operations::Bench;
-use selvedge_host::{Config, Environment, compose};
 use selvedge_runtime::{CallContext, Operations};
 use selvedge_store::{BlobHash, Entry, Mode, Store};
 use selvedge_tools::{Catalogue, CatalogueConfig};
@@ -39,8 +38,7 @@ impl Asking {
     pub(crate) async fn of(store: &Arc<Store>, config: CatalogueConfig) -> Result<Self> {
         let folder = config.workspace.clone();
         let catalogue = Catalogue::load(config).await?;
-        let bench = Bench::new(Arc::clone(store), catalogue, Config::new(&Environment::new([], folder)));
-        Ok(Self { operations: Arc::new(compose::operations(bench)), asked: 0 })
+        Ok(Self { operations: operations_of(store, catalogue, &folder), asked: 0 })
     }
 
     /// Asks for an operation that nobody asked for before, for a task of its own or for one: the answer, and milliseconds.

@@ -81,6 +81,13 @@ pub(crate) struct Process {
     operations: Arc<dyn Operations>,
 }
 
+/// What operations need, of a store, where a folder is the project's.
+fn bench(store: &Arc<Store>, catalogue: &Catalogue, project: PathBuf) -> Bench {
+    let environment = Environment::new([], project);
+    let (config, children) = (Config::new(&environment), Arc::new(Host::new(environment)));
+    Bench::new(Arc::clone(store), catalogue.clone(), config, children, RunOptions::default())
+}
+
 impl Process {
     async fn start(folder: &Folder, run: &str) -> Self {
         Self::with(folder, run, |_| ()).await
@@ -91,11 +98,7 @@ impl Process {
         let mut config = folder.config(&store);
         edit(&mut config);
         let catalogue = Catalogue::load(config).await.unwrap();
-        let environment = Environment::new([], folder.at("work"));
-        let (config, children) = (Config::new(&environment), Arc::new(Host::new(environment)));
-        let (of, chosen) = (Arc::clone(&store), RunOptions::default());
-        let bench = Bench::new(of, catalogue.clone(), config, children, chosen);
-        let operations = Arc::new(compose::operations(bench));
+        let operations = Arc::new(compose::operations(bench(&store, &catalogue, folder.at("work"))));
         Self { run: run.to_owned(), store, catalogue, operations }
     }
 

@@ -1,6 +1,6 @@
 //! The driver against real stores and misbehaving ports.
 
-use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, Retry, ThreadDef};
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, Retry, ThreadDef, Told};
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, Operated, RunStatus,
@@ -79,7 +79,7 @@ fn asks(id: &str) -> Node {
 fn calls(id: &str, tool: &str, retry: Option<u32>) -> Node {
     let args = JsonTemplate::parse(&json!({})).unwrap();
     let retry = Retry { max: retry, backoff_s: Some(0.0) };
-    node(id, vec![leaf("call", Act::Call(Call { tool: tool.into(), args, retry, timeout_s: None }), None)])
+    node(id, vec![leaf("call", Act::Call(Call { tool: tool.into(), args, retry, timeout_s: None, told: Told::Nothing }), None)])
 }
 
 fn tool(name: &str, effects: Effects) -> Arc<ToolDef> {

@@ -3,15 +3,14 @@
 
 mod outside;
 
-use super::Folder;
+use super::{Folder, bench};
 use super::once::begin_as;
 use outside::{World, number};
 use selvedge_dialects::compile::read;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Capabilities, Diagnostics, DocumentLimits, NoTools, Source, agent};
 use selvedge_engine::{Budget, Event, Graph, Outcome, RunStatus, Start, State, ToolRequest};
-use selvedge_host::library::operations::Bench;
-use selvedge_host::{Config, Environment, compose};
+use selvedge_host::compose;
 use selvedge_runtime::{
     CallContext, Controls, Driver, Halt, Journal, Limits, Model, Operations, Pending, Reading, Tools, load,
     replay,
@@ -141,8 +140,7 @@ async fn drive(
     state: &mut State,
     (dies, done_first): (u64, bool),
 ) -> Result<bool, String> {
-    let config = Config::new(&Environment::new([], std::env::temp_dir()));
-    let mut bench = Bench::new(Arc::clone(&world.store), catalogue.clone(), config);
+    let mut bench = bench(&world.store, catalogue, std::env::temp_dir());
     bench.workshop = Arc::clone(world) as _;
     let (left, dead) = (Arc::new(AtomicU64::new(dies)), Arc::new(Notify::new()));
     let port =

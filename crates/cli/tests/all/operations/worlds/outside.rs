@@ -267,7 +267,7 @@ impl Workshop for World {
             let text = self.text(version).unwrap_or_default();
             let schema: Option<&Schema> = match against {
                 Against::Better(schema) => schema.as_ref(),
-                Against::Same => None,
+                Against::Same | Against::Merged => None,
             };
             let each =
                 calls.iter().map(|(_, sample)| better(sample, behaves(&text, &sample.arguments), schema));
