@@ -1,6 +1,7 @@
 //! What was found in a data set, kept so that what has been checked is not checked again (V-03): by the hash of all that was read.
 
-use crate::dataset::{Key, Part};
+use crate::dataset::Part;
+use crate::key::Key;
 use crate::projections::replace;
 use selvedge_dialects::Diagnostic;
 use selvedge_host::Error;

@@ -1,6 +1,7 @@
 //! A data set: JSON lines `{task_id, question, answer?, files?}` (V-03), read line by line so that its length does not matter.
 
 use crate::checked::Checked;
+use crate::key::Key;
 use selvedge_dialects::diagnostic::shown;
 use selvedge_dialects::json::{self, Kind, Node};
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source};
@@ -9,7 +10,6 @@ use selvedge_store::BlobHash;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -40,39 +40,6 @@ pub struct Part {
     pub limit: Option<u64>,
     /// Whether lines that are wrong are left out.
     pub skip_bad: bool,
-}
-
-/// What tells tasks apart, and their runs are called by: of an id and a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64);
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl Key {
-    fn of(task_id: &str, line: &str) -> Self {
-        let hash =
-            BlobHash::of(format!("{}\0{task_id}\0{}", task_id.len(), line.trim()).as_bytes()).to_string();
-        let number = hash.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok());
-        Self(number.unwrap_or_default().max(1))
-    }
-
-    pub(crate) fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-
-    /// The key of the task of a run, which its id ends with.
-    pub fn of_run(run: &str) -> Option<Self> {
-        let text = run.rsplit('-').next().filter(|text| text.len() == 16)?;
-        u64::from_str_radix(text, 16).ok().map(Self)
-    }
 }
 
 fn as_text<S: Serializer>(key: &Key, to: S) -> Result<S::Ok, S::Error> {
@@ -209,12 +176,8 @@ impl DataSet {
     fn lines(&self, (bytes, number): (u64, u64)) -> Result<Lines, Error> {
         let file =
             File::open(&self.path).and_then(|mut file| file.seek(SeekFrom::Start(bytes)).map(|_| file));
-        let file = BufReader::with_capacity(1 << 16, file.map_err(|error| self.unreadable(&error))?);
+        let file = BufReader::with_capacity(1 << 16, file.map_err(|error| unreadable(&self.name, &error))?);
         Ok(Lines { name: self.name.clone(), file, number })
-    }
-
-    fn unreadable(&self, error: &std::io::Error) -> Error {
-        unreadable(&self.name, error)
     }
 
     /// The task of a line; `None` for an empty one.

@@ -1,12 +1,14 @@
 //! Batch after batch: from wherever the last process has left it to the end of the data set, or of patience (V-01, V-03).
 
+use crate::arrivals::{Shared, said};
 use crate::checked::Checked;
-use crate::dataset::{DataSet, Key, Part, Task};
+use crate::dataset::{DataSet, Part, Task};
+use crate::key::Key;
 use crate::projections::Projections;
-use selvedge_dialects::Diagnostic;
-use selvedge_dialects::evolve::{BATCH, Optimise, Score, TASK, batch};
+use crate::standing::{Heard, Standing, Stopped, Summary};
+use selvedge_dialects::evolve::{BATCH, Optimise, Score, batch};
 use selvedge_engine::library::Place;
-use selvedge_engine::{Budget, Event, Graph, Outcome, Record, RunStatus, State};
+use selvedge_engine::{Budget, Graph, RunStatus};
 use selvedge_host::evolve::measures::Measures;
 use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions, library};
 use selvedge_runtime::{Controls, Halt, Reading, Stop, Watcher};
@@ -14,8 +16,8 @@ use selvedge_store::{BlobHash, DriverLock, RunStatus as Stored, Store};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is to be done with a data set.
 #[derive(Clone, Debug)]
@@ -40,80 +42,6 @@ pub struct Evolution {
     pub agent: Map<String, Value>,
     /// What else runs are begun with.
     pub options: RunOptions,
-}
-
-/// Who hears what goes on.
-pub trait Heard: Send + Sync {
-    /// The data set was checked, and it goes on from here.
-    fn begins(&self, standing: &Standing, left_out: &[Diagnostic]) {
-        let _ = (standing, left_out);
-    }
-    /// A batch begins, or is gone on with.
-    fn batch(&self, run: &str, number: u64) {
-        let _ = (run, number);
-    }
-    /// A task has come to its end: its line, and how it stands now.
-    fn task(&self, said: &Value, standing: &Standing) {
-        let _ = (said, standing);
-    }
-}
-
-impl Heard for () {}
-
-/// How far it is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
-    /// Tasks of the part that is meant.
-    pub tasks: u64,
-    /// Those that have a prediction line.
-    pub done: u64,
-    /// Those of them that came to no answer.
-    pub failed: u64,
-    /// Those that run now.
-    pub running: u64,
-    /// Tokens of the tasks that ended in this process.
-    pub tokens: u64,
-    /// What they cost.
-    pub cost: f64,
-}
-
-/// What it came to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// Tasks of the part that is meant.
-    pub tasks: u64,
-    /// Those that have a prediction line.
-    pub done: u64,
-    /// Those of them that came to no answer.
-    pub failed: u64,
-    /// What the batches came to, once there is one.
-    pub measures: Option<Measures>,
-    /// Batches so far.
-    pub batches: u64,
-    /// Public tools of the library.
-    pub tools: u64,
-    /// Where it all is.
-    pub out: PathBuf,
-    /// Why it has stopped before the end, if it has.
-    pub stopped: Option<Stopped>,
-}
-
-/// Why an evolution has stopped before the end of its data set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// Somebody wanted it.
-    Interrupted,
-    /// Its budget is used up.
-    Budget,
-    /// The run of a batch was cancelled, or has failed.
-    Batch {
-        /// The run.
-        run: String,
-        /// How it ended.
-        status: RunStatus,
-        /// Why, if that is known.
-        why: Option<String>,
-    },
 }
 
 /// An evolution whose models and tools are there, and which nobody else goes on with.
@@ -446,79 +374,4 @@ impl Going<'_> {
             stopped,
         })
     }
-}
-
-/// What the driver of a batch tells of, and what becomes of that.
-struct Shared {
-    projections: Mutex<Projections>,
-    standing: Mutex<Standing>,
-    heard: Arc<dyn Heard>,
-    /// What could not be written.
-    failed: Mutex<Option<Error>>,
-    stop: Stop,
-    concurrency: u64,
-    /// Tasks of the batch that have no line yet.
-    left: AtomicU64,
-}
-
-impl Shared {
-    /// So many tasks of a batch have no line yet.
-    fn begins(&self, tasks: u64) {
-        self.left.store(tasks, Ordering::Relaxed);
-        self.standing_mut().running = tasks.min(self.concurrency);
-    }
-
-    fn projections(&self) -> MutexGuard<'_, Projections> {
-        self.projections.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn standing_mut(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn standing(&self) -> Standing {
-        self.standing_mut().clone()
-    }
-
-    fn task(&self, said: &Value) {
-        match self.projections().predicted(said) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                return self.stop.interrupt();
-            }
-        }
-        let usage = |name: &str| said.get("usage").and_then(|usage| usage.get(name));
-        let count = |name: &str| usage(name).and_then(Value::as_u64).unwrap_or_default();
-        let mut standing = self.standing_mut();
-        standing.done += 1;
-        standing.failed += u64::from(said.get("status").and_then(Value::as_str) != Some("completed"));
-        standing.tokens += count("input_tokens") + count("output_tokens");
-        standing.cost += usage("cost").and_then(Value::as_f64).unwrap_or_default();
-        let left = self.left.load(Ordering::Relaxed).saturating_sub(1);
-        self.left.store(left, Ordering::Relaxed);
-        standing.running = left.min(self.concurrency);
-        let now = standing.clone();
-        drop(standing);
-        self.heard.task(said, &now);
-    }
-}
-
-impl Watcher for Shared {
-    fn events(&self, _: &State, records: &[Record]) {
-        records.iter().filter_map(said).for_each(|said| self.task(&said));
-    }
-}
-
-/// What a task came to, if this event of a batch says it.
-fn said(record: &Record) -> Option<Value> {
-    let Event::Completed { effect, outcome, .. } = &record.event else { return None };
-    let output = match outcome {
-        Outcome::Output(output) => output,
-        Outcome::Operated(operated) => &operated.output,
-        Outcome::Reply(_) | Outcome::Failed(_) => return None,
-    };
-    let of_task = effect.place().is_some_and(|place| *place.place.node == *TASK);
-    (of_task && output.get("task_id").is_some()).then(|| Value::clone(output))
 }

@@ -7,11 +7,16 @@
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
+mod arrivals;
 mod checked;
 pub mod dataset;
 pub mod evolution;
+mod key;
 pub mod projections;
+mod standing;
 
 pub use checked::Checked;
-pub use dataset::{DataSet, Key, Part, Task};
-pub use evolution::{Evolution, Heard, Standing, Stopped, Summary};
+pub use dataset::{DataSet, Part, Task};
+pub use evolution::{Evolution, Prepared};
+pub use key::Key;
+pub use standing::{Heard, Standing, Stopped, Summary};

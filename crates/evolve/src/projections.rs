@@ -1,6 +1,6 @@
 //! The folder of what came of an evolution (V-02, V-15). The runs are the truth: whatever is lost here is written anew from them.
 
-use crate::dataset::Key;
+use crate::key::Key;
 use selvedge_host::Error;
 use selvedge_host::evolve::measures::Measures;
 use selvedge_host::evolve::report::report;

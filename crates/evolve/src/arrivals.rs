@@ -1,0 +1,86 @@
+//! What the driver of a batch tells of, and what becomes of that: lines, and how far it is (V-02, V-14).
+
+use crate::projections::Projections;
+use crate::standing::{Heard, Standing};
+use selvedge_dialects::evolve::TASK;
+use selvedge_engine::{Event, Outcome, Record, State};
+use selvedge_host::Error;
+use selvedge_runtime::{Stop, Watcher};
+use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the driver of a batch tells of, and what becomes of that.
+pub(crate) struct Shared {
+    pub(crate) projections: Mutex<Projections>,
+    pub(crate) standing: Mutex<Standing>,
+    pub(crate) heard: Arc<dyn Heard>,
+    /// What could not be written.
+    pub(crate) failed: Mutex<Option<Error>>,
+    pub(crate) stop: Stop,
+    pub(crate) concurrency: u64,
+    /// Tasks of the batch that have no line yet.
+    pub(crate) left: AtomicU64,
+}
+
+impl Shared {
+    /// So many tasks of a batch have no line yet.
+    pub(crate) fn begins(&self, tasks: u64) {
+        self.left.store(tasks, Ordering::Relaxed);
+        self.standing_mut().running = tasks.min(self.concurrency);
+    }
+
+    pub(crate) fn projections(&self) -> MutexGuard<'_, Projections> {
+        self.projections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn standing_mut(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing_mut().clone()
+    }
+
+    fn task(&self, said: &Value) {
+        match self.projections().predicted(said) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                return self.stop.interrupt();
+            }
+        }
+        let usage = |name: &str| said.get("usage").and_then(|usage| usage.get(name));
+        let count = |name: &str| usage(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut standing = self.standing_mut();
+        standing.done += 1;
+        standing.failed += u64::from(said.get("status").and_then(Value::as_str) != Some("completed"));
+        standing.tokens += count("input_tokens") + count("output_tokens");
+        standing.cost += usage("cost").and_then(Value::as_f64).unwrap_or_default();
+        let left = self.left.load(Ordering::Relaxed).saturating_sub(1);
+        self.left.store(left, Ordering::Relaxed);
+        standing.running = left.min(self.concurrency);
+        let now = standing.clone();
+        drop(standing);
+        self.heard.task(said, &now);
+    }
+}
+
+impl Watcher for Shared {
+    fn events(&self, _: &State, records: &[Record]) {
+        records.iter().filter_map(said).for_each(|said| self.task(&said));
+    }
+}
+
+/// What a task came to, if this event of a batch says it.
+pub(crate) fn said(record: &Record) -> Option<Value> {
+    let Event::Completed { effect, outcome, .. } = &record.event else { return None };
+    let output = match outcome {
+        Outcome::Output(output) => output,
+        Outcome::Operated(operated) => &operated.output,
+        Outcome::Reply(_) | Outcome::Failed(_) => return None,
+    };
+    let of_task = effect.place().is_some_and(|place| *place.place.node == *TASK);
+    (of_task && output.get("task_id").is_some()).then(|| Value::clone(output))
+}

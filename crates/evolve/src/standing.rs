@@ -1,0 +1,81 @@
+//! How far an evolution is, what it came to, and who hears of it (V-14, V-15).
+
+use selvedge_dialects::Diagnostic;
+use selvedge_engine::RunStatus;
+use selvedge_host::evolve::measures::Measures;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Who hears what goes on.
+pub trait Heard: Send + Sync {
+    /// The data set was checked, and it goes on from here.
+    fn begins(&self, standing: &Standing, left_out: &[Diagnostic]) {
+        let _ = (standing, left_out);
+    }
+    /// A batch begins, or is gone on with.
+    fn batch(&self, run: &str, number: u64) {
+        let _ = (run, number);
+    }
+    /// A task has come to its end: its line, and how it stands now.
+    fn task(&self, said: &Value, standing: &Standing) {
+        let _ = (said, standing);
+    }
+}
+
+impl Heard for () {}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Tasks of the part that is meant.
+    pub tasks: u64,
+    /// Those that have a prediction line.
+    pub done: u64,
+    /// Those of them that came to no answer.
+    pub failed: u64,
+    /// Those that run now.
+    pub running: u64,
+    /// Tokens of the tasks that ended in this process.
+    pub tokens: u64,
+    /// What they cost.
+    pub cost: f64,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Tasks of the part that is meant.
+    pub tasks: u64,
+    /// Those that have a prediction line.
+    pub done: u64,
+    /// Those of them that came to no answer.
+    pub failed: u64,
+    /// What the batches came to, once there is one.
+    pub measures: Option<Measures>,
+    /// Batches so far.
+    pub batches: u64,
+    /// Public tools of the library.
+    pub tools: u64,
+    /// Where it all is.
+    pub out: PathBuf,
+    /// Why it has stopped before the end, if it has.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why an evolution has stopped before the end of its data set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Somebody wanted it.
+    Interrupted,
+    /// Its budget is used up.
+    Budget,
+    /// The run of a batch was cancelled, or has failed.
+    Batch {
+        /// The run.
+        run: String,
+        /// How it ended.
+        status: RunStatus,
+        /// Why, if that is known.
+        why: Option<String>,
+    },
+}
