@@ -94,3 +94,33 @@ fn kind(name: &str) -> &'static str {
         _ => "text/plain; charset=utf-8",
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s20_the_page_is_small_and_has_nothing_inline() {
+        let packed: usize = SENT.iter().map(|file| file.packed.len()).sum();
+        assert!(packed > 0 && packed <= 200_000, "{packed} bytes");
+        let html = FILES.iter().filter(|(name, _)| kind(name).starts_with("text/html"));
+        for (name, text) in html.map(|(name, bytes)| (name, String::from_utf8_lossy(bytes))) {
+            for inline in ["<style", " style=", "onload=", "http://", "https://"] {
+                assert!(!text.contains(inline), "{name}: {inline}");
+            }
+            assert_eq!(
+                text.matches("<script").count(),
+                text.matches("src=\"/js/").count(),
+                "{name}: a script of its own"
+            );
+        }
+    }
+
+    #[test]
+    fn s31_all_modules_fit_into_one_script() {
+        let page = sealed("{}").unwrap_or_else(|error| panic!("{error}"));
+        assert!(page.contains("id=\"run-inside\">{}</script>"), "{}", page.len());
+        assert!(!page.contains("\nimport "), "an import is left");
+    }
+}
