@@ -1,4 +1,4 @@
-//! The page's files, inside the binary.
+//! The page's files, inside the binary (S-20).
 
 mod bundle;
 

@@ -1,4 +1,4 @@
-/** The page: its frame, where one is, and how it stands with the server. */
+/** The page (S-20): its frame, where one is, and how it stands with the server. */
 import { html, render, Said, Problem, useEffect, useState, useStore } from './ui.js';
 import { Runs } from './runs.js';
 import { Run } from './run.js';
