@@ -84,7 +84,7 @@ pub(crate) enum Command {
     Export(Later<ExportArgs>),
     /// Take in a run that `export --archive` wrote elsewhere
     Import(Later<ImportArgs>),
-    /// The tool library: list, show, history, run, test, diff, rollback, retire, import, export
+    /// The tool library: look at its tools, run, test, take back, import and export them
     Tools(Later<ToolsArgs>),
     /// Draw a document's compiled graph, as Mermaid or DOT
     Graph(Later<GraphArgs>),

@@ -114,7 +114,10 @@ fn rows(
                 }
             }
         }
-        let fault = (info.status == RunStatus::Failed).then(|| failed_of(store, &info.id)).flatten();
+        let fault = failed_of(store, &info).unwrap_or_else(|error| {
+            damaged.push(error.into());
+            None
+        });
         rows.push(Row { info, driven, fault, asks: Vec::new() });
     }
     Ok(rows)

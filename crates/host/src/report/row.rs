@@ -3,7 +3,7 @@
 use crate::options::{Origin, RunOptions};
 use crate::time;
 use selvedge_engine::{Event, Fault, FaultKind};
-use selvedge_store::{RunInfo, RunStatus, Store};
+use selvedge_store::{RunInfo, RunStatus, Store, StoreError};
 use serde_json::{Map, Value, json};
 
 /// Whether a run was recorded elsewhere (C-14).
@@ -49,13 +49,19 @@ fn usage(stored: &str) -> Value {
     usage
 }
 
-/// Why a run has failed: its last event says so.
-pub fn failed_of(store: &Store, run: &str) -> Option<Fault> {
-    let last = store.last_event(run).ok()?;
-    let entry = store.journal(run, last.max(1)).ok()?.next()?.ok()?;
-    match selvedge_runtime::recorded(entry.json.as_bytes()).ok()? {
-        Event::Ended { fault, .. } => fault.map(|fault| *fault),
-        Event::Poisoned { message } => Some(Fault::new(FaultKind::ExecutionFailure, message)),
-        _ => None,
+/// Why a run has failed, if it has: its last event says so.
+///
+/// # Errors
+/// That event can't be read (E-44).
+pub fn failed_of(store: &Store, info: &RunInfo) -> Result<Option<Fault>, StoreError> {
+    if info.status != RunStatus::Failed {
+        return Ok(None);
     }
+    let last = store.last_event(&info.id)?;
+    let Some(entry) = store.journal(&info.id, last.max(1))?.next().transpose()? else { return Ok(None) };
+    Ok(match selvedge_runtime::recorded(entry.json.as_bytes()) {
+        Ok(Event::Ended { fault, .. }) => fault.map(|fault| *fault),
+        Ok(Event::Poisoned { message }) => Some(Fault::new(FaultKind::ExecutionFailure, message)),
+        _ => None,
+    })
 }

@@ -9,7 +9,7 @@ use selvedge_host::report::{self, RunReport};
 use selvedge_host::{Error, time};
 use selvedge_runtime::graph_of;
 use selvedge_store::{RunInfo, RunStatus, RunsPage};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Runs of a page, where nothing else is asked for.
 const PAGE: u64 = 50;
@@ -33,19 +33,23 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
         limit: u32::try_from(call.number("limit").unwrap_or(PAGE)).unwrap_or(u32::MAX),
     };
     let found = app.store.page_of_runs(&page)?;
-    let rows: Vec<Value> = found.runs.sound.iter().map(|info| Value::Object(row(app, info))).collect();
+    let (mut rows, mut damaged) = (Vec::new(), found.runs.damaged);
+    for info in &found.runs.sound {
+        let fault = report::failed_of(&app.store, info).unwrap_or_else(|error| {
+            damaged.push(error);
+            None
+        });
+        rows.push(report::row(info, is_driven(app, info), fault.as_ref()));
+    }
     let damaged: Vec<Value> =
-        found.runs.damaged.into_iter().map(|error| Problem::from(Error::from(error)).json()).collect();
+        damaged.into_iter().map(|error| Problem::from(Error::from(error)).json()).collect();
     let next = found.next.map(|next| next.to_string());
     Ok(Reply::json(json!({"runs": rows, "next": next, "damaged": damaged})))
 }
 
-/// A run of the list.
-pub(crate) fn row(app: &App, info: &RunInfo) -> Map<String, Value> {
-    let driven = info.status != RunStatus::Running || app.store.is_driven(&info.id).unwrap_or(true);
-    let failed = info.status == RunStatus::Failed;
-    let fault = failed.then(|| report::failed_of(&app.store, &info.id)).flatten();
-    report::row(info, driven, fault.as_ref())
+/// Whether somebody drives a run, where that says something.
+fn is_driven(app: &App, info: &RunInfo) -> bool {
+    info.status != RunStatus::Running || app.store.is_driven(&info.id).unwrap_or(true)
 }
 
 /// `GET /v1/runs/{id}`.

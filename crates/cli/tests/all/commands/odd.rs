@@ -173,7 +173,7 @@ fn hints_lead_somewhere() {
     }
     let none = place.run(&["--json"]).exits(2);
     assert!(!none.stderr.contains("__complete") && none.stderr.contains("resume"), "{}", none.stderr);
-    assert!(!place.run(&["serve"]).exits(2).stderr.contains("`resume`"));
+    assert!(!place.run(&["mcp"]).exits(2).stderr.contains("`resume`"));
     assert!(place.run(&["reusme"]).exits(2).stderr.contains("`resume`"));
     let help = place.run(&["help", "tools", "list"]).exits(0);
     assert_eq!(help.stdout, place.run(&["tools", "list", "--help"]).exits(0).stdout);
