@@ -32,7 +32,7 @@ pub fn operations(bench: Bench) -> OwnOperations {
     let bench = Arc::new(bench);
     let own = own
         .with(&evolve::operations::task().name, task(&bench))
-        .with(&evolve::operations::measure().name, batch_measures(&bench));
+        .with(&evolve::operations::account().name, batch_measures(&bench));
     on_library(own, bench)
 }
 

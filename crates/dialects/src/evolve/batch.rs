@@ -67,7 +67,7 @@ pub fn batch(score: Score, settings: &Settings, how: Optimise) -> Option<Graph> 
             step("optimise", None, vec![leaf("library", optimised)], vec![done("taken"), fault("unchanged")]),
             step("taken", None, vec![set("optimised", json!("{{optimise.output}}"))?], vec![done("measure")]),
             step("unchanged", None, vec![warn("library-unchanged", unchanged)?], vec![done("measure")]),
-            step("measure", None, vec![call(&op::measure(), measured)?], vec![done("answer")]),
+            step("measure", None, vec![call(&op::account(), measured)?], vec![done("answer")]),
             step("answer", None, vec![give(json!("{{measure.output}}"))?], vec![]),
         ],
     )?;

@@ -17,10 +17,28 @@ operation! {
 operation! {
     /// What a batch came to (V-11): `{before, tasks: {number: {"task", "correct"?}}, optimised?}`, where `before` are the measures of the batch
     /// before it, or null, gives its line of measures.
-    measure, Read, "Measures a batch.", json!({"tasks": {"type": "object"}})
+    account, Read, "Measures a batch.", json!({"tasks": {"type": "object"}})
 }
 
 /// All of them.
 pub fn all() -> [Arc<ToolDef>; 2] {
-    [task(), measure()]
+    [task(), account()]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent;
+    use crate::evolve::optimise;
+
+    /// E-40: whoever implements operations knows them by name.
+    #[test]
+    fn e40_no_two_operations_have_one_name() {
+        let own = super::all().into_iter().chain(optimise::operations::all());
+        let mut names: Vec<_> =
+            own.chain(agent::operations::all()).map(|operation| operation.name.clone()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
 }

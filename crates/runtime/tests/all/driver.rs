@@ -79,7 +79,14 @@ fn asks(id: &str) -> Node {
 fn calls(id: &str, tool: &str, retry: Option<u32>) -> Node {
     let args = JsonTemplate::parse(&json!({})).unwrap();
     let retry = Retry { max: retry, backoff_s: Some(0.0) };
-    node(id, vec![leaf("call", Act::Call(Call { tool: tool.into(), args, retry, timeout_s: None, told: Told::Nothing }), None)])
+    node(
+        id,
+        vec![leaf(
+            "call",
+            Act::Call(Call { tool: tool.into(), args, retry, timeout_s: None, told: Told::Nothing }),
+            None,
+        )],
+    )
 }
 
 fn tool(name: &str, effects: Effects) -> Arc<ToolDef> {

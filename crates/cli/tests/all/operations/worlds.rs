@@ -3,8 +3,8 @@
 
 mod outside;
 
-use super::{Folder, bench};
 use super::once::begin_as;
+use super::{Folder, bench};
 use outside::{World, number};
 use selvedge_dialects::compile::read;
 use selvedge_dialects::recognise::Choice;
@@ -121,7 +121,13 @@ async fn lived(seed: u64, catalogue: &Catalogue, deaths: u64) -> Result<Came, St
     let mut state = begin_as(&store, "r", &graph, (None, start)).await;
     for life in 0.. {
         let dies = if life < deaths { 1 + number(seed, &format!("life {life}")) % 25 } else { u64::MAX };
-        if drive(&world, catalogue, &mut state, (dies, number(seed, &format!("way {life}")) % 2 == 0)).await?
+        if drive(
+            &world,
+            catalogue,
+            &mut state,
+            (dies, number(seed, &format!("way {life}")).is_multiple_of(2)),
+        )
+        .await?
         {
             break;
         }

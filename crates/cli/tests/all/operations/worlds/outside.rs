@@ -2,6 +2,8 @@
 //! that do what their file says. All of it follows from the seed and from who asks, so that a process that takes up the work of one that
 //! died hears the same.
 
+#![expect(clippy::result_large_err, reason = "a port's own error")]
+
 use futures_util::future::BoxFuture;
 use selvedge_engine::library::{Facts, Sample};
 use selvedge_engine::schema::Schema;
@@ -56,7 +58,7 @@ impl World {
             0 => Tokens { input: 50, output: 10, ..Tokens::default() },
             _ => Tokens::default(),
         };
-        let says = |text: String| Ok(ModelReply { text, tokens: tokens.clone(), ..ModelReply::default() });
+        let says = |text: String| Ok(ModelReply { text, tokens, ..ModelReply::default() });
         match self.dice(of, 40) {
             0 => return Err(Failure::permanent(FaultKind::ProviderError, "the model is gone")),
             1 => return says(String::new()),
@@ -159,7 +161,7 @@ fn behaves(text: &str, arguments: &Value) -> Result<Value, Failure> {
         };
     }
     // Some versions say it in another way.
-    let other = hard % 5 == 0 && of("# salt ") == 1;
+    let other = hard.is_multiple_of(5) && of("# salt ") == 1;
     let mut output = json!({"n": hard % 1000 + u64::from(other)});
     // Others say much.
     if of("# salt ") == 2 {
