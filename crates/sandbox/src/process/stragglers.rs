@@ -44,7 +44,8 @@ impl Drop for Stragglers {
     fn drop(&mut self) {}
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::os::unix::process::{CommandExt, ExitStatusExt};

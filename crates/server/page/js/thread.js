@@ -97,7 +97,7 @@ export function Thread({ run, thread, n, total, live, chooseNode, edit, at, stre
   useEffect(() => setTrouble(null), [key]);
   const extra = live ? streamed.filter((one) => one.text) : [];
   return html`${trouble && html`<p class="problem" role="alert"><${Text} of=${trouble.detail ?? trouble.title} /></p>`}
-    <${Virtual} key=${`${run}/${thread}`} class="thread" count=${total + extra.length} guess=${110} label=${t('thread-of', { name: thread, n: count(total) })} follow=${live} need=${need}
+    <${Virtual} key=${`${run}/${thread}`} class="thread" count=${total + extra.length} guess=${110} label=${t('thread-of', { name: thread, n: count(total) })} follow=${live} need=${need} of=${key}
       row=${(i) => {
         if (i >= total) {
           const one = extra[i - total];

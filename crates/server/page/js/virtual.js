@@ -3,9 +3,10 @@ import { html, useLayoutEffect, useRef, useState } from './ui.js';
 
 /**
  * @param {{count: number, row: (i: number) => any, keyOf?: (i: number) => any, guess?: number, label: string, role?: string, follow?: boolean,
- *   need?: (from: number, to: number) => void, to?: number | null, class?: string}} props
+ *   need?: (from: number, to: number) => void, of?: string, to?: number | null, class?: string}} props  `of`: what the rows are of; of
+ *   something else they are needed anew
  */
-export function Virtual({ count, row, keyOf = (i) => i, guess = 80, label, role = 'list', follow = false, need, to = null, ...rest }) {
+export function Virtual({ count, row, keyOf = (i) => i, guess = 80, label, role = 'list', follow = false, need, of = '', to = null, ...rest }) {
   const box = useRef(/** @type {any} */ (null));
   const heights = useRef(/** @type {Map<any, number>} */ (new Map()));
   const [, again] = useState(0);
@@ -71,7 +72,7 @@ export function Virtual({ count, row, keyOf = (i) => i, guess = 80, label, role 
   }, [to]);
   useLayoutEffect(() => {
     if (need && count) need(first, last);
-  }, [first, last, count]);
+  }, [first, last, count, of]);
 
   const rows = [];
   for (let i = first; i <= last; i++)

@@ -217,22 +217,26 @@ fn checked(store: &Store, state: &State, document: &Value, graph: &Graph) -> Res
     Ok(Came { output, library: proven(store, document, &gave)? })
 }
 
-/// The library's journal, in which nothing became everybody's that had not proven itself, and no task is left open.
+/// The library's journal, in which nothing became everybody's that had not proven itself, and no task is left open. A draft that was
+/// being taken in when its path was cut off may come behind the end of its task: the next command ends that one.
 fn proven(store: &Store, document: &Value, gave: &BTreeSet<String>) -> Result<Vec<String>, String> {
     let entries = store.library(1).map_err(|error| error.to_string())?;
     let events: Vec<Value> = entries.iter().map(|entry| serde_json::from_str(&entry.json).unwrap()).collect();
-    let (mut proven, mut open) = (BTreeSet::new(), BTreeSet::new());
+    let (mut proven, mut open, mut over) = (BTreeSet::new(), BTreeSet::new(), false);
     for event in &events {
         let version = event["version"].as_str().unwrap_or_default();
         match event["kind"].as_str().unwrap_or_default() {
-            "drafted" => drop(open.insert(event["place"].to_string())),
+            "drafted" if !over => drop(open.insert(event["place"].to_string())),
             "proven" if !gave.contains(version) => {
                 return Err(format!("no call of {version} gave anything: {event}"));
             }
             "proven" => drop(proven.insert(version)),
             "published" if !proven.contains(version) => return Err(format!("it is not proven: {event}")),
             "published" if document["publish"] == false => return Err(format!("it was not to be: {event}")),
-            "task_ended" => open.clear(),
+            "task_ended" => {
+                open.clear();
+                over = true;
+            }
             _ => {}
         }
     }
