@@ -48,7 +48,7 @@ impl Score {
 const JUDGE: &str = include_str!("prompts/score.md");
 
 /// The graph of all batches that are scored and optimised so. Its first data layer has `tasks` and `settings`, as [`op::task`] takes them, `runs`,
-/// the runs of these tasks, and `before`, as [`op::measure`] does; its output is what that gives.
+/// the runs of these tasks, and `before`, as [`op::account`] does; its output is what that gives.
 pub fn batch(score: Score, settings: &Settings, how: Optimise) -> Option<Graph> {
     let mut graphs = Table::new();
     let path = graphs.push(Arc::new(task(score)?));
