@@ -4,6 +4,7 @@ mod sources;
 
 pub(crate) use self::sources::{Grants, Sources};
 use clap::Args;
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// What every command takes (C-10).
@@ -139,13 +140,10 @@ Examples:
 A model decides which tools the task needs; what is missing, a coder writes, as a Python file that runs in a sandbox. What fails is
 mended, and what is proven goes to the tool library (`selvedge tools list`). The same as a file: {\"query\": \"…\"}, with `run`.";
 
-/// `selvedge agent` (C-16).
+/// How agents work: that of a query, and those of a data set's tasks.
 #[derive(Args, Debug)]
-#[command(after_help = AGENT_HELP)]
-pub(crate) struct AgentArgs {
-    /// What is to be done
-    pub(crate) query: String,
-    /// A tool that it has besides those of the library, by name
+pub(crate) struct AgentOptions {
+    /// A tool besides those of the library, by name
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Vec<String>,
     /// Who writes tools: the model of the role `coder`, or the codex CLI
@@ -160,6 +158,35 @@ pub(crate) struct AgentArgs {
     /// After how many of these the tools are looked at
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) tool_enhance_interval: Option<u32>,
+}
+
+impl AgentOptions {
+    /// The fields of an agent's document that say so (A-25).
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        let counts = [
+            ("max_task_executions", self.max_task_executions),
+            ("max_steps", self.max_steps),
+            ("tool_enhance_interval", self.tool_enhance_interval),
+        ];
+        let mut fields: Map<String, Value> =
+            counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), json!(count?)))).collect();
+        fields.extend(self.coder.as_ref().map(|coder| ("coder".to_owned(), json!(coder))));
+        if !self.tool.is_empty() {
+            fields.insert("tools".to_owned(), json!(self.tool));
+        }
+        fields
+    }
+}
+
+/// `selvedge agent` (C-16).
+#[derive(Args, Debug)]
+#[command(after_help = AGENT_HELP)]
+pub(crate) struct AgentArgs {
+    /// What is to be done
+    pub(crate) query: String,
+    /// How it works.
+    #[command(flatten)]
+    pub(crate) agent: AgentOptions,
     /// Begin with the tools of a folder: what the library does not have of it yet is imported first
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Option<std::path::PathBuf>,

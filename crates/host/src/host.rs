@@ -59,7 +59,7 @@ impl Host {
 
     /// The same in the state folder of this store, to whom nobody listens: runs that a run begins (E-39).
     pub(crate) fn within(&self, store: &Arc<Store>) -> Self {
-        Self { store: Some(Arc::clone(store)), observer: Arc::new(()), ..self.clone() }
+        Self { observer: Arc::new(()), ..self.clone().sharing(Arc::clone(store)) }
     }
 
     /// The same with the store of its state folder open, and that store: who begins many runs, or looks at many, opens it once.
@@ -68,7 +68,7 @@ impl Host {
     /// It can't be opened or made.
     pub fn in_open_store(&self) -> Result<(Self, Arc<Store>), Error> {
         let store = self.store(&self.state_dir()?)?;
-        Ok((Self { store: Some(Arc::clone(&store)), ..self.clone() }, store))
+        Ok((self.clone().sharing(Arc::clone(&store)), store))
     }
 
     /// The same whose runs share one open store, which is that of its state folder: what they write at the same time is written in one

@@ -27,18 +27,7 @@ pub(crate) fn run(args: &AgentArgs, common: &Common, ui: Ui) -> Result<Exit, Err
 fn document(args: &AgentArgs) -> Value {
     let mut document = Map::new();
     document.insert("query".to_owned(), json!(Template::exactly(&args.query).source()));
-    let counts = [
-        ("max_task_executions", args.max_task_executions),
-        ("max_steps", args.max_steps),
-        ("tool_enhance_interval", args.tool_enhance_interval),
-    ];
-    for (name, count) in counts {
-        document.extend(count.map(|count| (name.to_owned(), json!(count))));
-    }
-    document.extend(args.coder.as_ref().map(|coder| ("coder".to_owned(), json!(coder))));
-    if !args.tool.is_empty() {
-        document.insert("tools".to_owned(), json!(args.tool));
-    }
+    document.extend(args.agent.fields());
     if args.no_publish {
         document.insert("publish".to_owned(), json!(false));
     }

@@ -13,7 +13,6 @@ use args::EvolveArgs;
 use selvedge_dialects::evolve::{Clustering, Merging, Optimise, Score};
 use selvedge_evolve::{DataSet, Evolution, Heard, Part};
 use selvedge_host::Error;
-use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use told::Told;
 
@@ -78,25 +77,7 @@ fn evolution(args: &EvolveArgs, ui: &Ui) -> Result<Evolution, Error> {
         task_timeout_s: args.task_timeout.into(),
         score: score.unwrap_or_default(),
         optimise: Optimise { cluster: cluster.unwrap_or_default(), merge: merge.unwrap_or_default() },
-        agent: agent(args),
+        agent: args.agent.fields(),
         options,
     })
-}
-
-/// What the agents of tasks have besides their queries.
-fn agent(args: &EvolveArgs) -> Map<String, Value> {
-    let mut agent = Map::new();
-    let counts = [
-        ("max_task_executions", args.max_task_executions),
-        ("max_steps", args.max_steps),
-        ("tool_enhance_interval", args.tool_enhance_interval),
-    ];
-    for (name, count) in counts {
-        agent.extend(count.map(|count| (name.to_owned(), json!(count))));
-    }
-    agent.extend(args.coder.as_ref().map(|coder| ("coder".to_owned(), json!(coder))));
-    if !args.tool.is_empty() {
-        agent.insert("tools".to_owned(), json!(args.tool));
-    }
-    agent
 }

@@ -9,7 +9,7 @@ use super::prompts::{CODER, EQUIVALENCE, MEND, Prompt};
 use super::schemas;
 use super::settings::Coder;
 use super::{JUDGING, Lowering};
-use selvedge_engine::graph::{Act, Edit};
+use selvedge_engine::graph::{Act, Draft, Edit};
 use selvedge_engine::template::OnMissing;
 use selvedge_engine::{Graph, GraphIx};
 use serde_json::json;
@@ -68,10 +68,21 @@ impl Lowering<'_> {
         Some(graphs.push(Arc::new(graph)))
     }
 
+    /// Behind `replay`: outputs that are others are compared by a judge, and `accept` says whether all of it will do.
+    pub(crate) fn judged(&self, graphs: &mut Graphs, accept: Draft) -> Option<[Step; 3]> {
+        let equal = each("{{replay.output.unsure}}", "pair", self.equivalence(graphs)?)?;
+        let refused = set("errors", json!("{{accept.output.errors}}"))?;
+        let accepted = vec![when("accept.output.accepted", "good"), done("refused"), fault("failed")];
+        Some([
+            step("equal", None, vec![equal], vec![done("accept"), fault("failed")]),
+            step("accept", None, vec![accept], accepted),
+            step("refused", None, vec![refused], vec![done("count")]),
+        ])
+    }
+
     /// A path that mends the tool `broken`.
     pub(super) fn mending(&self, graphs: &mut Graphs, depth: u32) -> Option<GraphIx> {
         let below = depth + 1;
-        let equal = self.equivalence(graphs)?;
         let drafted = vec![when("draft.output.ok", "replay"), done("wrong"), fault("failed")];
         let of = json!({"depth": below, "name": "{{broken.name}}", "version": "{{draft.output.version}}", "replaces": "{{broken.version}}"});
         let mut accept = of.clone();
@@ -79,28 +90,10 @@ impl Lowering<'_> {
             members.insert("replayed".to_owned(), json!("{{replay.output}}"));
             members.insert("equal".to_owned(), json!("{{equal.output}}"));
         }
-        let rest = vec![
-            step("replay", None, vec![call(&op::replay(), of)?], vec![done("equal"), fault("failed")]),
-            step(
-                "equal",
-                None,
-                vec![each("{{replay.output.unsure}}", "pair", equal)?],
-                vec![done("accept"), fault("failed")],
-            ),
-            step(
-                "accept",
-                None,
-                vec![call(&op::accept(), accept)?],
-                vec![when("accept.output.accepted", "good"), done("refused"), fault("failed")],
-            ),
-            step(
-                "refused",
-                None,
-                vec![set("errors", json!("{{accept.output.errors}}"))?],
-                vec![done("count")],
-            ),
-            step("good", None, vec![set("ok", json!(true))?], vec![done("count")]),
-        ];
+        let mut rest =
+            vec![step("replay", None, vec![call(&op::replay(), of)?], vec![done("equal"), fault("failed")])];
+        rest.extend(self.judged(graphs, call(&op::accept(), accept)?)?);
+        rest.push(step("good", None, vec![set("ok", json!(true))?], vec![done("count")]));
         let more = json!({"request": {"mends": "{{broken.version}}"}, "replaces": "{{broken.version}}"});
         let attempt = self.attempt(MEND, "{{broken.name}}", below, more, drafted, rest)?;
         let attempt = graphs.push(Arc::new(attempt));

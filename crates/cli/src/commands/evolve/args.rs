@@ -1,6 +1,6 @@
 //! What `evolve` takes.
 
-use crate::args::{Exec, count};
+use crate::args::{AgentOptions, Exec, count};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -59,21 +59,9 @@ pub(crate) struct EvolveArgs {
     /// Begin with the tools of a folder: what the library does not have of it yet is imported first
     #[arg(long, value_name = "DIR")]
     pub(crate) library: Option<PathBuf>,
-    /// A tool that tasks have besides those of the library, by name
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Vec<String>,
-    /// Who writes tools: the model of the role `coder`, or the codex CLI
-    #[arg(long, value_name = "CODER", value_parser = ["model", "codex"])]
-    pub(crate) coder: Option<String>,
-    /// Rounds of manager and executor at most
-    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
-    pub(crate) max_task_executions: Option<u32>,
-    /// Rounds of tool calls in each
-    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
-    pub(crate) max_steps: Option<u32>,
-    /// After how many of these the tools are looked at
-    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
-    pub(crate) tool_enhance_interval: Option<u32>,
+    /// How the agents of tasks work.
+    #[command(flatten)]
+    pub(crate) agent: AgentOptions,
     /// How it is run.
     #[command(flatten)]
     pub(crate) exec: Exec,

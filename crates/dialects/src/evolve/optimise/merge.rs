@@ -4,7 +4,7 @@ use super::Merging;
 use super::operations as op;
 use crate::agent::Lowering;
 use crate::agent::build::{
-    Graphs, Step, call, compute, done, each, fault, flow, give, set, step, when, while_holds, why,
+    Graphs, Step, call, compute, done, fault, flow, give, set, step, when, while_holds, why,
 };
 use crate::agent::coding::{ATTEMPTS, CODING};
 use crate::agent::prompts::MERGE;
@@ -103,10 +103,9 @@ impl Lowering<'_> {
 
     /// What is recorded of all members is repeated with `version`; outputs that are others are compared by a judge.
     fn tried(&self, graphs: &mut Graphs, depth: u32) -> Option<Vec<Step>> {
-        let equal = self.equivalence(graphs)?;
         let replay = json!({"depth": depth, "cluster": "{{cluster}}", "version": "{{version}}"});
         let weigh = json!({"replayed": "{{replay.output}}", "equal": "{{equal.output}}"});
-        Some(vec![
+        let mut steps = vec![
             step(
                 "replay",
                 None,
@@ -119,30 +118,14 @@ impl Lowering<'_> {
                 vec![set("errors", json!("{{replay.output.over}}"))?, set("over", json!(true))?],
                 vec![done("count")],
             ),
-            step(
-                "equal",
-                None,
-                vec![each("{{replay.output.unsure}}", "pair", equal)?],
-                vec![done("accept"), fault("failed")],
-            ),
-            step(
-                "accept",
-                None,
-                vec![call(&op::weigh(), weigh)?],
-                vec![when("accept.output.accepted", "good"), done("refused"), fault("failed")],
-            ),
-            step(
-                "refused",
-                None,
-                vec![set("errors", json!("{{accept.output.errors}}"))?],
-                vec![done("count")],
-            ),
-            step(
-                "good",
-                None,
-                vec![set("ok", json!(true))?, set("replayed", json!("{{accept.output.replayed}}"))?],
-                vec![done("count")],
-            ),
-        ])
+        ];
+        steps.extend(self.judged(graphs, call(&op::weigh(), weigh)?)?);
+        steps.push(step(
+            "good",
+            None,
+            vec![set("ok", json!(true))?, set("replayed", json!("{{accept.output.replayed}}"))?],
+            vec![done("count")],
+        ));
+        Some(steps)
     }
 }
