@@ -21,7 +21,6 @@ pub(crate) mod schema;
 mod show;
 pub(crate) use selvedge_host::time;
 mod timeline;
-pub(crate) mod waits;
 
 pub(crate) use doctor::doctor;
 pub(crate) use events::of_fork;

@@ -2,4 +2,4 @@
 
 mod words;
 
-pub(crate) use words::{Words, again, because, chosen, digest, done, json};
+pub(crate) use words::{Words, again, because, chosen, digest, done};

@@ -3,11 +3,13 @@
 //! The events that two forks share, or a fork and its source, are read once, for both.
 
 mod cost;
+mod json;
 mod messages;
 mod side;
 mod words;
 
 pub use cost::Cost;
+pub use json::Entries;
 pub use messages::{Change, Messages};
 pub use side::{Shared, Side, both};
 pub use words::{Piece, Tag, pieces};

@@ -49,7 +49,7 @@
 //! - [`evolve`]: what the batches of an evolution came to, and what a tool is worth.
 //! - [`report`]: runs as everybody who reports on one writes them, for machines (C-02, C-15).
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
-//!   [`diff`]: what two runs have in common, and what differs.
+//!   [`explain`]: whom nodes waited for, and why. [`diff`]: what two runs have in common, and what differs.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
@@ -69,6 +69,7 @@ pub mod diff;
 pub mod environment;
 pub mod error;
 pub mod evolve;
+pub mod explain;
 mod fork;
 mod give;
 mod host;

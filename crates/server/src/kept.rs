@@ -54,16 +54,9 @@ impl Kept {
         at: Option<u64>,
         look: impl FnOnce(&Followed, u64) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let of = self.store.last_event(id)?;
-        if let Some(at) = at.filter(|at| *at == 0 || *at > of) {
-            let message = format!("run {id} has {of} events: there is no event {at}");
-            return Err(Error::usage("C-15", "unknown-event", &message)
-                .help(&format!("at takes 1 to {of}"))
-                .into());
-        }
+        let (at, of) = moment(&self.store, id, at)?;
         let run = self.run(id)?;
         let mut run = locked(&run);
-        let at = at.unwrap_or(of);
         let followed = run.at(at)?;
         look(followed, of)
     }
@@ -82,6 +75,21 @@ impl Kept {
         runs.truncate(RUNS);
         Ok(run)
     }
+}
+
+/// The event after which a run is looked at, `at` or its last one, and the number of the last one.
+///
+/// # Errors
+/// There is no such run or event.
+pub(crate) fn moment(store: &Store, id: &str, at: Option<u64>) -> Result<(u64, u64), Problem> {
+    let of = store.last_event(id)?;
+    if let Some(at) = at.filter(|at| *at == 0 || *at > of) {
+        let message = format!("run {id} has {of} events: there is no event {at}");
+        return Err(Error::usage("C-15", "unknown-event", &message)
+            .help(&format!("at takes 1 to {of}"))
+            .into());
+    }
+    Ok((at.unwrap_or(of), of))
 }
 
 impl Run {

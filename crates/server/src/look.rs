@@ -3,6 +3,7 @@
 pub(crate) mod asks;
 pub(crate) mod documents;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod threads;

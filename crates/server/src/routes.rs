@@ -115,7 +115,7 @@ pub(crate) static ROUTES: &[Route] = &[
         &[AT],
         &[
             "run_id", "name", "dialect", "status", "driven", "at", "events", "zero", "until", "source",
-            "threads", "frames", "nodes",
+            "threads", "frames", "nodes", "recovery",
         ],
         look::timeline::timeline,
     ),
@@ -137,6 +137,30 @@ pub(crate) static ROUTES: &[Route] = &[
         &[AT],
         &["run_id", "at", "node", "name", "calls", "fault", "definition"],
         look::nodes::one,
+    ),
+    get(
+        "/v1/runs/{id}/explain",
+        "Whom each node waited for and why, whose messages it saw, and what its time went into (C-15)",
+        &[AT, param("node", Kind::Text, "only this node, with each of its calls")],
+        &["run_id", "at", "nodes", "recovery", "roles", "critical"],
+        look::explain::explain,
+    ),
+    get(
+        "/v1/runs/{id}/graph",
+        "The compiled graph, where its nodes stand, and whom they wait for (C-13)",
+        &[AT],
+        &["run_id", "at", "graph", "nodes"],
+        look::explain::graph,
+    ),
+    get(
+        "/v1/diff",
+        "What two runs have in common, what differs, and what each cost (C-15)",
+        &[
+            Param { required: true, ..param("a", Kind::Text, "a run") },
+            param("b", Kind::Text, "another one; else `a` is a fork, and compared with its source"),
+        ],
+        &["a", "b", "shared", "same", "usage", "threads", "results", "metadata"],
+        look::explain::diff,
     ),
     get(
         "/v1/asks",

@@ -1,10 +1,10 @@
 //! `selvedge diff`: what two runs have in common, what differs, and what each cost (C-15).
 
 mod inline;
-mod json;
 mod page;
 
 use super::guarded;
+use super::out::Out;
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
@@ -63,8 +63,27 @@ pub(crate) fn diff(args: &DiffArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     let (a, b, shared) = both(&store, &a, &b)?;
     let compared = Compared { a: &a, b: &b, shared: shared.as_ref(), diff: Diff::of(&a, &b) };
     match ui.json {
-        true => json::print(&compared, ui)?,
+        true => print_json(&compared, ui)?,
         false => page::print(&compared, ui),
     }
     Ok(Exit::Completed)
+}
+
+/// Prints C-15's object list by list.
+fn print_json(compared: &Compared<'_>, ui: &Ui) -> Result<(), Error> {
+    let mut out = Out::new(ui);
+    let sides = (compared.a, compared.b);
+    let head = compared.diff.head(sides, compared.shared).to_string();
+    out.write(head.strip_suffix('}').unwrap_or(&head))?;
+    for (name, entries) in compared.diff.lists(sides) {
+        out.write(&format!(",\"{name}\":["))?;
+        for (at, entry) in entries.enumerate() {
+            if !out.json(if at == 0 { "" } else { "," }, &entry.to_string(), "")? {
+                break;
+            }
+        }
+        out.write("]")?;
+    }
+    out.write("}\n")?;
+    out.finish()
 }

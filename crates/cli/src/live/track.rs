@@ -3,11 +3,11 @@
 //! Watchers see the machine's state only while events come, but waits are to be told at any time. Each event costs a constant;
 //! so does each question about a node.
 
-use crate::inspect::waits::turn;
 use crate::nodes::Tally;
 use selvedge_engine::graph::{Control, OnError};
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
+use selvedge_host::explain::waits::turn;
 use selvedge_host::timeline::{News, Timeline};
 use std::sync::Arc;
 

@@ -1,14 +1,12 @@
-//! The rungs of the ladder in words, for people, and as JSON.
+//! The rungs of the ladder in words, for people.
 
 use crate::failure::is_rate_limit;
-use crate::inspect::time;
 use crate::progress::seconds;
 use crate::words::command;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::{Call, Rung, Spent, What};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Ids that a line lists.
@@ -134,38 +132,6 @@ fn used(spent: &Spent) -> String {
         text.push_str(&format!(", cost {}", spent.tokens.shown_cost()));
     }
     text
-}
-
-/// As an object: `{n, at, node, what, …}`.
-pub(crate) fn json(rung: &Rung) -> Value {
-    let mut object = json!({"n": rung.n, "at": time::rfc3339(rung.at), "node": rung.node});
-    let more = match &rung.what {
-        What::Retry { reason, after_ms } => {
-            json!({"what": "retry", "reason": reason, "after_ms": after_ms})
-        }
-        What::Fault { tool, fault } => json!({"what": "fault", "tool": tool, "fault": fault}),
-        What::Action { action, by, reason, tool, parameters, strategy, spent } => json!({
-            "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
-            "parameters": parameters, "strategy": strategy, "usage": usage(spent),
-        }),
-        What::Planned { steps, spent, .. } => {
-            json!({"what": "planned", "steps": steps, "usage": usage(spent)})
-        }
-        What::Skipped { because } => json!({"what": "skipped", "because": because}),
-        What::Ended { fault: None } => json!({"what": "succeeded"}),
-        What::Ended { fault: Some(fault) } => json!({"what": "failed", "fault": fault}),
-    };
-    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-        object.extend(more);
-    }
-    object
-}
-/// C-02's `usage`, of models.
-fn usage(spent: &Spent) -> Value {
-    json!({
-        "model_calls": spent.calls, "input_tokens": spent.tokens.input,
-        "output_tokens": spent.tokens.output, "cost": spent.tokens.shown_cost(),
-    })
 }
 
 /// Characters of a fault in the digest; nodes that it lists.

@@ -65,6 +65,16 @@ impl Timeline {
     }
 }
 
+impl Timeline {
+    /// The same of a run that goes on only if somebody drives it.
+    pub fn standing(&self, node: Option<&NodeTimeline>, now: i64, driven: bool) -> NodeStatus {
+        match self.status(node, now) {
+            NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,
+            status => status,
+        }
+    }
+}
+
 impl Attempt {
     /// When it is dispatched, by the journal's times.
     pub fn due(&self) -> i64 {

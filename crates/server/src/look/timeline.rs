@@ -5,13 +5,13 @@ use crate::call::Call;
 use crate::look::threads;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_engine::graph::{Act, Node, is_operation};
+use selvedge_engine::graph::{Act, Node, Strategy, is_operation};
 use selvedge_engine::{Outcome, RunStatus};
-use selvedge_host::time;
 use selvedge_host::timeline::{
     Attempt, Call as Made, CallKind, Followed, FrameTimeline, Moment, NodeStatus, NodeTimeline, Question,
-    Timeline, Visit,
+    Rung, Timeline, Visit,
 };
+use selvedge_host::{report, time};
 use selvedge_runtime::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
@@ -39,6 +39,7 @@ pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
             let frames: Vec<Value> = run.timeline.frames().iter().map(|frame| shown.frame(frame)).collect();
             fields.insert("frames".to_owned(), frames.into());
             fields.insert("nodes".to_owned(), shown.nodes().into());
+            fields.insert("recovery".to_owned(), shown.recovery().into());
         }
         Ok(object)
     })?;
@@ -120,15 +121,13 @@ impl<'t> Shown<'t> {
 
     fn node(&self, node: &NodeTimeline) -> Value {
         let told = self.timeline.told(node);
-        let mut fields = self.head(&told, &node.node, node.within, self.timeline.def(node));
-        let status = match self.timeline.status(Some(node), self.now) {
-            NodeStatus::Running | NodeStatus::Retrying if !self.goes_on => NodeStatus::Stopped,
-            status => status,
-        };
+        let def = self.timeline.def(node);
+        let mut fields = self.head(&told, &node.node, node.within, def);
+        let status = self.timeline.standing(Some(node), self.now, self.goes_on);
         let reuse = self.timeline.reuse(node).map(
             |reuse| json!({"from": reuse.from, "calls": reuse.calls, "of": reuse.of, "whole": reuse.whole()}),
         );
-        let visits: Vec<Value> = node.visits.iter().map(|visit| self.visit(visit)).collect();
+        let visits: Vec<Value> = node.visits.iter().map(|visit| self.visit(def, visit)).collect();
         let more = [
             ("status", json!(status)),
             ("skipped", json!(node.skipped)),
@@ -140,7 +139,53 @@ impl<'t> Shown<'t> {
         Value::Object(fields)
     }
 
-    fn visit(&self, visit: &Visit) -> Value {
+    /// The paths, iterations and subgraphs that a visit opened, by how they stand, and what its join takes (E-38).
+    fn paths(&self, def: Option<&Node>, visit: &Visit) -> Value {
+        let inner = &visit.frames;
+        if inner.is_empty() {
+            return Value::Null;
+        }
+        let join = def.and_then(|def| {
+            def.body.leaves.values().find_map(|leaf| match &leaf.act {
+                Act::Fork(paths) => Some(&paths.join),
+                _ => None,
+            })
+        });
+        json!({
+            "of": inner.paths,
+            "iteration": inner.iteration,
+            "open": inner.open.len(),
+            "completed": inner.completed.len(),
+            "failed": inner.failed.len(),
+            "cancelled": inner.cancelled.len(),
+            "not_begun": inner.not_begun(),
+            "asking": inner.asking.values().sum::<u32>(),
+            "join": join.map(|join| {
+                let count = match join.strategy {
+                    Strategy::Count(count) => Some(count),
+                    _ => None,
+                };
+                json!({"strategy": join.strategy.name(), "count": count, "main": join.main, "timeout_s": join.timeout_s})
+            }),
+        })
+    }
+
+    /// What was done about faults, as `explain` has it, on the run's line of time (D-22).
+    fn recovery(&self) -> Vec<Value> {
+        let rungs = self.timeline.recovery().rungs().iter();
+        let rung = |rung: &Rung| {
+            let mut object = report::rung(rung);
+            if let Some(fields) = object.as_object_mut() {
+                let moment = Moment { n: rung.n, at: rung.at };
+                let ms = self.timeline.line(moment).saturating_sub(self.zero);
+                fields.insert("ms".to_owned(), ms.into());
+            }
+            object
+        };
+        rungs.map(rung).collect()
+    }
+
+    fn visit(&self, def: Option<&Node>, visit: &Visit) -> Value {
         let calls: Vec<Value> = visit.calls.iter().map(|call| self.call(call)).collect();
         let asks: Vec<Value> = visit.questions.iter().map(|question| self.question(question)).collect();
         let tokens = &visit.tokens;
@@ -154,6 +199,8 @@ impl<'t> Shown<'t> {
             "reused": visit.reused,
             "requested": visit.requested,
             "thread": visit.thread,
+            "paths": self.paths(def, visit),
+            "joined": visit.frames.joined,
             "calls": calls,
             "asks": asks,
         })

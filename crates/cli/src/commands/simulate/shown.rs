@@ -95,7 +95,7 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
     ui.page(&page.take());
     let mut run = Followed::new(state.graph());
     records.iter().for_each(|record| run.take(record));
-    explain::simulated(run_info(seed, state, records, args), state, run.timeline, ui);
+    explain::simulated(run_info(seed, state, records, args), &run, ui);
     exit
 }
 

@@ -1,16 +1,16 @@
 //! `explain` for people: a line of time for each node, or one node in full.
 
+use super::Subject;
 use super::again;
 use super::bars::{self, Scale};
-use super::critical::{self, Step};
-use super::seen::{Saw, Seen};
-use super::story::{At, reuse_words};
+use super::critical;
+use super::statuses::reuse_words;
 use super::table::table;
 use super::tree::{self, Row, What as Shown};
-use super::{Explained, Subject};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
 use crate::live::text::by_role;
+use crate::nodes::Tally;
 use crate::printed::{message, parts};
 use crate::progress::seconds;
 use crate::recovery::Words as _;
@@ -18,6 +18,7 @@ use crate::ui::Ui;
 use crate::words::command;
 use selvedge_engine::RunStatus;
 use selvedge_engine::graph::Control;
+use selvedge_host::explain::{At, Explained, Saw, Seen, Shown as Models, Step};
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, What};
 use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
@@ -78,12 +79,12 @@ pub(super) fn all(
 }
 
 fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
-    let (status, style) = runs::status(runs::stored(explained.status), found.driven);
-    let counts = explained.tally.told(" nodes");
+    let (status, style) = runs::status(runs::stored(explained.state.status()), found.driven);
+    let counts = Tally::of(explained.state).told(" nodes");
     // As in `show`: a fork's time is its own.
     let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
     let last = explained.story.timeline.first().map_or(found.info.started_ms, |_| explained.story.until.at);
-    let lost = explained.status == RunStatus::Running && !found.driven && !found.simulated;
+    let lost = explained.state.status() == RunStatus::Running && !found.driven && !found.simulated;
     let took = match found.info.ended_ms {
         Some(to) => format!(", {}", since(to)),
         None if lost => String::new(),
@@ -206,7 +207,7 @@ fn legend(page: &mut Page, explained: &Explained<'_>, found: &Subject, shown: Op
         let text = format!("the bars leave out {} in which no node ran", seconds(scale.idle()));
         page.labelled("", "", 0, &text, 3);
     }
-    let first = explained.waits.iter().position(|waits| !waits.is_empty());
+    let first = explained.story.all().find(|at| !explained.waits(*at).is_empty());
     if let Some(node) = first.filter(|_| !found.simulated) {
         // Steps work on no thread, and see no messages.
         let threads = explained.graph.nodes.values().any(|node| node.body.thread.is_some());
@@ -217,7 +218,7 @@ fn legend(page: &mut Page, explained: &Explained<'_>, found: &Subject, shown: Op
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui) {
+pub(super) fn one((explained, shown): (&Explained<'_>, &Models), found: &Subject, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);
@@ -252,7 +253,7 @@ pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui)
         page.labelled("  answer", MAGENTA, INDENT, &answer.told(), LINES);
     }
     if let Some(reused) = explained.story.reused(node) {
-        let edited = if again::edited(explained, node) { ", with an edited message" } else { "" };
+        let edited = if explained.edited(node) { ", with an edited message" } else { "" };
         page.labelled("  result", DIM, INDENT, &format!("{}{edited}", reuse_words(&reused)), 2);
     }
     if started.is_some() && explained.graph.control == Control::Dataflow {
@@ -268,17 +269,17 @@ pub(super) fn one(explained: &Explained<'_>, found: &Subject, node: At, ui: &Ui)
     }
     waits(&mut page, explained, node, started.map_or(i64::MAX, |started| story.timeline.line(started)));
     again::show(&mut page, explained, node);
-    saw(&mut page, explained, node);
+    saw(&mut page, explained, shown, node);
     each(&mut page, explained, node, found.info.started_ms);
     page.print(ui);
 }
 
 /// Whose messages a node showed to a model, call by call.
-fn saw(page: &mut Page, explained: &Explained<'_>, node: At) {
+fn saw(page: &mut Page, explained: &Explained<'_>, shown: &Models, node: At) {
     if explained.story.def(node).is_none_or(|def| def.body.thread.is_none()) {
         return;
     }
-    let saw = Seen::new(&explained.story, explained.state).calls(node);
+    let saw = Seen::new(&explained.story, explained.state, shown).calls(node);
     page.gap();
     page.line(&page.paint(DIM, "SAW MESSAGES OF"));
     let told = |saw: &Saw<'_>| match saw.from.len() {

@@ -1,15 +1,14 @@
 //! The table of `explain`: a row for each node, with a line of time, and for paths and iterations.
 
-use super::Explained;
 use super::bars::Scale;
 use super::page::BARS;
-use super::story::At;
 use super::tree::{self, What};
 use crate::frames::{counted, listed};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, RED, Table, YELLOW, clean};
 use crate::progress::seconds;
 use crate::status::Words as _;
 use selvedge_engine::RunStatus;
+use selvedge_host::explain::{At, Explained};
 use selvedge_host::timeline::{Activity, Durations, FrameStatus, FrameTimeline, Interval, NodeStatus, Which};
 
 /// Waiting that is shown beside work: from so many milliseconds on.
@@ -205,7 +204,7 @@ fn goes_on(explained: &Explained<'_>, now: Option<Activity>, sums: &Durations) -
         Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
         Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
         _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), seconds(sums.worked())),
-        None if explained.status == RunStatus::Waiting => "waits".to_owned(),
+        None if explained.state.status() == RunStatus::Waiting => "waits".to_owned(),
         _ => NodeStatus::Stopped.words().to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! What `explain` shows of a run's frames: nodes below the paths and iterations that they are in. Of many of these the slowest and the
 //! first that failed have rows, and the others one together.
 
-use super::story::{At, Story};
+use selvedge_host::explain::{At, Story};
 use selvedge_host::timeline::{Durations, FrameStatus, FrameTimeline, Which};
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) enum What {
 }
 
 /// All rows of a run.
-pub(super) fn rows(story: &Story) -> Vec<Row> {
+pub(super) fn rows(story: &Story<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for at in story.root() {
         node(story, at, None, 0, &mut rows);
@@ -35,7 +35,7 @@ pub(super) fn rows(story: &Story) -> Vec<Row> {
     rows
 }
 
-fn node(story: &Story, at: At, frame: Option<usize>, depth: usize, rows: &mut Vec<Row>) {
+fn node(story: &Story<'_>, at: At, frame: Option<usize>, depth: usize, rows: &mut Vec<Row>) {
     rows.push(Row { depth, what: What::Node(at, frame) });
     let frames = story.opened(at);
     let chosen = chosen(story, frames);
@@ -61,7 +61,7 @@ fn node(story: &Story, at: At, frame: Option<usize>, depth: usize, rows: &mut Ve
 }
 
 /// The frames that have rows of their own.
-fn chosen(story: &Story, frames: &[usize]) -> BTreeSet<usize> {
+fn chosen(story: &Story<'_>, frames: &[usize]) -> BTreeSet<usize> {
     if frames.len() <= ALL {
         return frames.iter().copied().collect();
     }
@@ -75,7 +75,7 @@ fn chosen(story: &Story, frames: &[usize]) -> BTreeSet<usize> {
 }
 
 /// How long something was done in a frame, in milliseconds.
-pub(super) fn worked(story: &Story, frame: &FrameTimeline) -> i64 {
+pub(super) fn worked(story: &Story<'_>, frame: &FrameTimeline) -> i64 {
     story.of_frame(frame).map_or(0, |(_, pieces)| Durations::of(&pieces).worked())
 }
 

@@ -5,10 +5,10 @@ use super::shapes::{
     opening, plans, shape, start_id, takes,
 };
 use crate::inspect::page::cut;
-use crate::inspect::waits::{self, owns};
 use selvedge_engine::graph::{Act, Control, Node};
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
+use selvedge_host::explain::waits::{self, owns};
 use std::collections::{BTreeMap, HashMap};
 
 /// So many steps have an arrow each to the model that decides about them when they fail.

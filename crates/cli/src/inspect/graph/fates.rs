@@ -15,10 +15,7 @@ pub(super) fn inner(found: &Found) -> Result<Vec<(Address, NodeStatus)>, Error> 
     let (state, timeline) = timeline::read(found, None, |_, _| {})?;
     let driven = state.ended().is_none() && is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
-    let status = |node: &NodeTimeline| match timeline.status(Some(node), now) {
-        NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,
-        status => status,
-    };
+    let status = |node: &NodeTimeline| timeline.standing(Some(node), now, driven);
     let inner = timeline.nodes().iter().filter(|node| node.within > 0);
     Ok(inner.map(|node| (address(&timeline, node), status(node))).collect())
 }

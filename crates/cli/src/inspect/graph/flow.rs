@@ -4,11 +4,11 @@
 use super::drawing::MEET;
 use super::shapes::{Address, Arrow, Drawing, EACH, Kind, LABEL, Lane, Shape, Why, node_id, shape};
 use crate::inspect::page::cut;
-use crate::inspect::waits;
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Act, Control, Edit, Join, Node, PathsOf, Strategy, Times, When};
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{AskKind, Graph, GraphIx, Ix, NodeIx, ThreadIx};
+use selvedge_host::explain::waits;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -112,6 +112,124 @@ fn s03_a_timeline_has_what_happened_when() {
     );
 }
 
+/// What the API says of a run's waits, of its graph and of two runs is what the command line says.
+#[test]
+fn s03_explain_graph_and_diff_are_as_the_command_line_has_them() {
+    let place = place();
+    place.write("two.yaml", "- reply: {text: First.}\n- reply: {text: Second.}\n");
+    let plan = json!({"name": "Two", "task": "Think.", "nodes": [
+        {"node_id": "One", "node_type": "llm-first", "node_name": "One", "thread_id": "main", "task_prompt": "Begin."},
+        {"node_id": "Two", "node_type": "llm-first", "node_name": "Two", "thread_id": "main", "task_prompt": "Go on."}]});
+    place.write("plan.json", &plan.to_string());
+    for run in ["a", "b"] {
+        place.run(&["run", "plan.json", "--script", "two.yaml", "--run-id", run]).exits(0);
+    }
+    let server = Server::start(&place, &[]);
+    let explained = server.get("/v1/runs/b/explain");
+    let shown = place.run(&["explain", "b", "--critical", "--json"]).json();
+    for field in ["nodes", "critical"] {
+        assert_eq!(explained[field], shown[field], "{field}");
+    }
+    assert_eq!(explained["nodes"][1]["waited_for"][0]["node"], "One");
+    assert_eq!(explained["nodes"][1]["messages_from"], json!(["One"]));
+    let one = server.get("/v1/runs/b/explain?node=Two");
+    assert_eq!(one["nodes"], place.run(&["explain", "b", "--node", "Two", "--json"]).json()["nodes"]);
+    // Before it began.
+    let early = server.get("/v1/runs/b/explain?at=1");
+    assert_eq!((&early["at"], &early["nodes"][1]["started"]), (&json!(1), &Value::Null));
+    assert_eq!(
+        server.ask("GET", "/v1/runs/b/explain?node=Nine", None).is(404).json()["code"],
+        "unknown-node"
+    );
+    assert_eq!(server.ask("GET", "/v1/runs/b/explain?at=999", None).is(404).json()["code"], "unknown-event");
+
+    let graph = server.get("/v1/runs/b/graph");
+    let of = |node: usize, field: &str| graph["nodes"][node][field].clone();
+    assert_eq!((of(0, "status"), of(1, "status")), (json!("done"), json!("done")));
+    assert_eq!(
+        (of(1, "node"), of(1, "waited_for")),
+        (json!("Two"), explained["nodes"][1]["waited_for"].clone())
+    );
+    assert_eq!(graph["graph"]["nodes"].as_array().map(Vec::len), Some(2));
+    let early = server.get("/v1/runs/b/graph?at=1");
+    assert_eq!(
+        (&early["nodes"][0]["status"], &early["nodes"][1]["waited_for"]),
+        (&json!("not_started"), &of(1, "waited_for"))
+    );
+
+    let diff = server.get("/v1/diff?a=a&b=b");
+    assert_eq!(diff, place.run(&["diff", "a", "b", "--json"]).json());
+    assert_eq!(diff["same"], true);
+    assert_eq!(server.ask("GET", "/v1/diff?a=a", None).is(400).json()["code"], "no-fork");
+    assert_eq!(server.ask("GET", "/v1/diff?b=a", None).is(400).json()["code"], "bad-parameter");
+    let forked = server.ask("POST", "/v1/runs/a/fork", Some(&json!({"run_id": "c"}))).is(201);
+    server.wait("c", "completed");
+    let against = server.get("/v1/diff?a=c");
+    assert_eq!((&against["a"]["run_id"], &against["b"]["run_id"]), (&json!("a"), &json!("c")), "{forked:?}");
+}
+
+/// How full a join is, and what was done about a fault.
+#[test]
+fn s22_a_timeline_has_paths_joins_and_recovery() {
+    let place = place();
+    place.write("notes.md", "bees\n");
+    place.write(
+        "say.yaml",
+        "- when: {node: load}\n  reply: {json: {action: retry_with_params, parameters: {path: notes.md}, reason: It is here.}}\n\
+         - reply: {text: Aye.}\n",
+    );
+    let path = |id: &str| json!({"id": id, "type": "LLM", "config": {"prompt": "Aye?"}});
+    let debate = json!({"name": "Debate", "nodes": [
+        {"id": "start", "type": "START"},
+        {"id": "split", "type": "FORK", "config": {"forkStrategy": "parallel", "forkPathIds": ["pro", "con", "neither"],
+            "childNodeIds": ["for", "against", "besides"]}},
+        path("for"), path("against"), path("besides"),
+        {"id": "both", "type": "JOIN", "config": {"forkPathIds": ["pro", "con", "neither"],
+            "joinStrategy": "SUCCESS_COUNT_THRESHOLD", "threshold": 2, "mainPathId": "pro"}},
+        {"id": "end", "type": "END"}],
+        "edges": [{"from": "start", "to": "split"}, {"from": "for", "to": "both"}, {"from": "against", "to": "both"},
+            {"from": "besides", "to": "both"}, {"from": "both", "to": "end"}]});
+    let server = Server::start(&place, &["--script", "say.yaml"]);
+    let run = server.begin(debate);
+    let events = server.wait(&run, "completed")["events"].as_u64().unwrap();
+    let visit = |at: u64| {
+        let timeline = server.get(&format!("/v1/runs/{run}/timeline?at={at}"));
+        let nodes = timeline["nodes"].as_array().unwrap();
+        nodes.iter().find(|node| node["id"] == "split").unwrap()["visits"][0].clone()
+    };
+    let last = visit(events);
+    assert_eq!(
+        last["paths"]["join"],
+        json!({"strategy": "SUCCESS_COUNT_THRESHOLD", "count": 2, "main": "pro", "timeout_s": null})
+    );
+    assert_eq!(last["joined"]["outcome"], "met");
+    // At each event each path stands somewhere, and more and more of them have completed.
+    let mut completed = 0;
+    for visit in (1..=events).map(visit).filter(|visit| visit["paths"]["of"] == 3) {
+        let count = |of: &str| visit["paths"][of].as_u64().unwrap();
+        let all = ["open", "completed", "failed", "cancelled", "not_begun"].map(count);
+        assert_eq!(all.iter().sum::<u64>(), 3, "{visit:#}");
+        assert!(count("completed") >= completed, "{visit:#}");
+        completed = count("completed");
+    }
+    assert!(completed >= 2, "{last:#}");
+
+    let steps = json!({"name": "Load", "task": "Load.", "steps": [
+        {"step_id": "load", "step_name": "Load", "tool_id": "read_file", "parameters": {"path": "gone.md"}}]});
+    let run = server.begin(steps);
+    server.wait(&run, "completed");
+    let recovery = server.get(&format!("/v1/runs/{run}/timeline"))["recovery"].clone();
+    let whats: Vec<&str> =
+        recovery.as_array().unwrap().iter().map(|rung| rung["what"].as_str().unwrap()).collect();
+    assert_eq!(whats, ["fault", "action", "succeeded"], "{recovery:#}");
+    assert_eq!((&recovery[1]["node"], &recovery[1]["action"]), (&json!("load"), &json!("retry_with_params")));
+    assert!(recovery[1]["ms"].as_i64() >= Some(0) && recovery[1]["n"].as_u64() > recovery[0]["n"].as_u64());
+    // On the line of time, and otherwise as `explain` has it.
+    let mut told = recovery.clone();
+    told.as_array_mut().unwrap().iter_mut().for_each(|rung| drop(rung.as_object_mut().unwrap().remove("ms")));
+    assert_eq!(server.get(&format!("/v1/runs/{run}/explain"))["recovery"], told);
+}
+
 #[test]
 fn s03_people_are_asked_across_runs() {
     let place = place();

@@ -2,23 +2,24 @@
 //! what came before, also across the frames that paths and iterations are in.
 
 use super::story::{At, Story};
-use crate::inspect::waits;
+use super::waits;
+use crate::timeline::{FrameTimeline, Which};
 use selvedge_engine::NodeIx;
 use selvedge_engine::graph::{Act, Control};
 use selvedge_engine::schedule::Schedule;
-use selvedge_host::timeline::{FrameTimeline, Which};
 use std::collections::HashMap;
 
 /// A node instance that another one waited for.
 #[derive(Clone, Debug)]
-pub(super) struct Waited {
-    pub(super) at: At,
+pub struct Waited {
+    /// The instance.
+    pub at: At,
     /// Why, in words.
-    pub(super) why: String,
+    pub why: String,
 }
 
 /// Of each instance, what it waited for. `schedule` is that of the run's own graph.
-pub(super) fn all(story: &Story, schedule: &Schedule) -> Vec<Vec<Waited>> {
+pub(super) fn all(story: &Story<'_>, schedule: &Schedule) -> Vec<Vec<Waited>> {
     let mut known: HashMap<usize, HashMap<NodeIx, At>> = HashMap::new();
     for at in story.all() {
         if let Some(instance) = story.instances.get(at) {
@@ -52,7 +53,7 @@ pub(super) fn all(story: &Story, schedule: &Schedule) -> Vec<Vec<Waited>> {
 }
 
 /// What came last before an instance that has started: in its frame, or before that began.
-fn before(story: &Story, at: At) -> Option<Waited> {
+fn before(story: &Story<'_>, at: At) -> Option<Waited> {
     let started = story.started(at)?.n;
     let frame = story.frame(at)?;
     let flows = story.graph_of(at)?.control == Control::Flow;
@@ -76,7 +77,7 @@ fn before(story: &Story, at: At) -> Option<Waited> {
 
 /// The frame that one waits for: the iteration before it, the path before it where they run one after the other.
 fn one_before<'s>(
-    story: &'s Story,
+    story: &'s Story<'_>,
     opener: At,
     frame: &FrameTimeline,
 ) -> Option<(&'s FrameTimeline, &'static str)> {
@@ -93,7 +94,7 @@ fn one_before<'s>(
 }
 
 /// The instance of a frame that ended last before an event.
-fn last(story: &Story, frame: &FrameTimeline, n: u64, but: At) -> Option<At> {
+fn last(story: &Story<'_>, frame: &FrameTimeline, n: u64, but: At) -> Option<At> {
     let began = |at: &At| story.started(*at).is_some_and(|started| started.n < n);
     let rows = &frame.nodes;
     let began = |row: &usize| story.of_row(*row).is_some_and(|at| began(&at));

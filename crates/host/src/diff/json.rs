@@ -1,46 +1,33 @@
-//! C-15's object.
+//! C-15's object of two runs.
 
-use super::Compared;
-use crate::inspect::out::Out;
-use crate::ui::Ui;
+use super::{Change, Cost, Data, Diff, Is, Node, Shared, Side, Thread};
 use selvedge_engine::{Message, StepResult, ThreadView};
-use selvedge_host::Error;
-use selvedge_host::diff::{Change, Cost, Data, Is, Node, Side, Thread};
 use selvedge_runtime::report::{fault, usage, used};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Prints it list by list: they can be as long as the runs are.
-pub(super) fn print(compared: &Compared<'_>, ui: &Ui) -> Result<(), Error> {
-    let mut out = Out::new(ui);
-    let diff = &compared.diff;
-    let head = json!({
-        "a": side(compared.a), "b": side(compared.b), "shared": compared.shared, "same": diff.same(),
-        "usage": {"a": usage(&compared.a.state), "b": usage(&compared.b.state)},
-    });
-    let head = head.to_string();
-    out.write(head.strip_suffix('}').unwrap_or(&head))?;
-    let results = diff.results.iter().map(|node| result(compared, node));
-    list(&mut out, "threads", diff.threads.iter().map(thread))?;
-    list(&mut out, "results", results)?;
-    let values = |layer: &'static str, values: &[Data<'_>]| -> Vec<Value> {
-        values.iter().map(|value| data(layer, value)).collect()
-    };
-    let metadata = [values("initial", &diff.initial), values("runtime", &diff.runtime)];
-    list(&mut out, "metadata", metadata.into_iter().flatten())?;
-    out.write("}\n")?;
-    out.finish()
-}
+/// Entries of a list, made one by one: together they can be as long as the runs are.
+pub type Entries<'d> = Box<dyn Iterator<Item = Value> + 'd>;
 
-fn list(out: &mut Out<'_>, name: &str, entries: impl Iterator<Item = Value>) -> Result<(), Error> {
-    out.write(&format!(",\"{name}\":["))?;
-    for (at, entry) in entries.enumerate() {
-        if !out.json(if at == 0 { "" } else { "," }, &entry.to_string(), "")? {
-            break;
-        }
+impl Diff<'_> {
+    /// What is said of the two runs (those that it is of, and what their journals begin with together) before the lists.
+    pub fn head(&self, (a, b): (&Side, &Side), shared: Option<&Shared>) -> Value {
+        json!({
+            "a": side(a), "b": side(b), "shared": shared, "same": self.same(),
+            "usage": {"a": usage(&a.state), "b": usage(&b.state)},
+        })
     }
-    out.write("]")?;
-    Ok(())
+
+    /// The lists, by their names.
+    pub fn lists<'d>(&'d self, sides: (&'d Side, &'d Side)) -> [(&'static str, Entries<'d>); 3] {
+        let initial = self.initial.iter().map(|value| data("initial", value));
+        let runtime = self.runtime.iter().map(|value| data("runtime", value));
+        [
+            ("threads", Box::new(self.threads.iter().map(thread))),
+            ("results", Box::new(self.results.iter().map(move |node| result(sides, node)))),
+            ("metadata", Box::new(initial.chain(runtime))),
+        ]
+    }
 }
 
 fn side(side: &Side) -> Value {
@@ -84,7 +71,7 @@ fn all<'s>(thread: Option<&ThreadView<'s>>) -> Vec<&'s Arc<Message>> {
     thread.into_iter().flat_map(ThreadView::iter).collect()
 }
 
-fn result(compared: &Compared<'_>, node: &Node<'_>) -> Value {
+fn result((a, b): (&Side, &Side), node: &Node<'_>) -> Value {
     let mut object = json!({
         "node": node.name,
         "is": node.is,
@@ -96,8 +83,8 @@ fn result(compared: &Compared<'_>, node: &Node<'_>) -> Value {
         let of = |side: &Side, result: &Option<StepResult<'_>>| {
             result.as_ref().map(|result| outcome(side, result))
         };
-        fields.insert("a".to_owned(), json!(of(compared.a, &node.a)));
-        fields.insert("b".to_owned(), json!(of(compared.b, &node.b)));
+        fields.insert("a".to_owned(), json!(of(a, &node.a)));
+        fields.insert("b".to_owned(), json!(of(b, &node.b)));
     }
     object
 }

@@ -1,27 +1,23 @@
 //! A run's timeline, node instance by node instance: those of its own graph in list order, each followed by those in the frames that
 //! it opened.
 
-use super::seen::Shown;
-use crate::inspect::Found;
-use crate::inspect::timeline;
-use selvedge_engine::graph::{Act, Control, Node};
-use selvedge_engine::{Effects, Fault, Graph, Ix, NodeIx, Printed, RunStatus, State};
-use selvedge_host::Error;
-use selvedge_host::report::Said;
-use selvedge_host::timeline::{
+use crate::report::Said;
+use crate::timeline::{
     Activity, Durations, FrameTimeline, Interval, Moment, NodeTimeline, Reuse, Rung, Span, Timeline, Visit,
     intervals,
 };
-use selvedge_runtime::{Clock, SystemClock};
+use selvedge_engine::graph::{Act, Control, Node};
+use selvedge_engine::{Effects, Fault, Graph, Ix, NodeIx, Printed};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A node instance of a story, by its place in it.
-pub(super) type At = usize;
+pub type At = usize;
 
 /// A run's timeline until some moment.
-pub(super) struct Story {
-    pub(super) timeline: Timeline,
+pub struct Story<'t> {
+    /// What happened.
+    pub timeline: &'t Timeline,
     pub(super) instances: Vec<Instance>,
     /// For each row of the timeline, which instance it is.
     by_row: Vec<Option<At>>,
@@ -30,11 +26,9 @@ pub(super) struct Story {
     /// The nodes of the run's own graph, in list order.
     root: Vec<At>,
     /// The end of the run's times: its last event, or now.
-    pub(super) until: Moment,
+    pub until: Moment,
     /// For each node of the run's own graph, whether all nodes before it had finished, and the last event of that.
     finished_before: Vec<Option<u64>>,
-    /// The threads that models were shown.
-    pub(super) shown: Shown,
 }
 
 /// A node of the run's own graph, or of a frame, to which something happened.
@@ -49,33 +43,19 @@ pub(super) struct Instance {
     row: Option<usize>,
 }
 
-/// Reads a run's journal.
-///
-/// # Errors
-/// If it can't be read.
-pub(super) fn read(found: &Found) -> Result<(State, Story), Error> {
-    let mut shown = Shown::default();
-    let (state, timeline) = timeline::read(found, None, |state, record| shown.take(state, record))?;
-    // What goes on goes on until now: where a process drives it, and where a person is waited for.
-    let goes_on = matches!(state.status(), RunStatus::Waiting) || state.ended().is_none() && found.driven;
-    let mut story = Story::new(timeline, state.graph(), goes_on.then(|| SystemClock.now_ms()));
-    story.shown = shown;
-    Ok((state, story))
-}
-
-impl Story {
-    pub(super) fn new(timeline: Timeline, graph: &Graph, now: Option<i64>) -> Self {
+impl<'t> Story<'t> {
+    /// Of a timeline and the graph that its run came to; what goes on goes on until `now`, or until the last event.
+    pub fn new(timeline: &'t Timeline, graph: &Graph, now: Option<i64>) -> Self {
         let last = timeline.last().unwrap_or(Moment { n: 0, at: 0 });
         let until = Moment { at: now.unwrap_or(last.at).max(last.at), ..last };
         let mut story = Self {
             by_row: vec![None; timeline.nodes().len()],
-            frames: frames(&timeline),
+            frames: frames(timeline),
             timeline,
             instances: Vec::new(),
             root: Vec::new(),
             until,
             finished_before: Vec::new(),
-            shown: Shown::default(),
         };
         for (node, def) in graph.nodes.iter() {
             let row = story.timeline.frames().first().and_then(|root| root.node(&def.id));
@@ -119,126 +99,126 @@ impl Story {
     }
 
     /// The instance that a row of the timeline is about.
-    pub(super) fn of_row(&self, row: usize) -> Option<At> {
+    pub fn of_row(&self, row: usize) -> Option<At> {
         self.by_row.get(row).copied().flatten()
     }
 
     /// The instance of a node of the run's own graph.
-    pub(super) fn of_root(&self, node: NodeIx) -> Option<At> {
+    pub fn of_root(&self, node: NodeIx) -> Option<At> {
         self.root.get(node.get()).copied()
     }
 
     /// The nodes of the run's own graph.
-    pub(super) fn root(&self) -> impl Iterator<Item = At> {
+    pub fn root(&self) -> impl Iterator<Item = At> {
         self.root.iter().copied()
     }
 
     /// All instances.
-    pub(super) fn all(&self) -> std::ops::Range<At> {
+    pub fn all(&self) -> std::ops::Range<At> {
         0..self.instances.len()
     }
 
     /// Which node of the run's own graph an instance is, if it is one.
-    pub(super) fn root_node(&self, at: At) -> Option<NodeIx> {
+    pub fn root_node(&self, at: At) -> Option<NodeIx> {
         self.instances.get(at).filter(|instance| instance.frame == 0).map(|instance| instance.node)
     }
 
     /// What people are told that it is.
-    pub(super) fn name(&self, at: At) -> &str {
+    pub fn name(&self, at: At) -> &str {
         self.instances.get(at).map_or("", |instance| &instance.name)
     }
 
     /// What it is by the graph of its frame.
-    pub(super) fn def(&self, at: At) -> Option<&Node> {
+    pub fn def(&self, at: At) -> Option<&Node> {
         let instance = self.instances.get(at)?;
         self.graph_of(at)?.nodes.get(instance.node)
     }
 
     /// The graph of its frame.
-    pub(super) fn graph_of(&self, at: At) -> Option<&Graph> {
+    pub fn graph_of(&self, at: At) -> Option<&Graph> {
         Some(self.timeline.nodes_of(self.instances.get(at)?.frame)?.graph())
     }
 
     /// The frame that it is in.
-    pub(super) fn frame(&self, at: At) -> Option<&FrameTimeline> {
+    pub fn frame(&self, at: At) -> Option<&FrameTimeline> {
         self.timeline.frames().get(self.instances.get(at)?.frame)
     }
 
     /// The instances of a frame, in the order in which they began.
-    pub(super) fn within<'s>(&'s self, frame: &'s FrameTimeline) -> impl Iterator<Item = At> + 's {
+    pub fn within<'s>(&'s self, frame: &'s FrameTimeline) -> impl Iterator<Item = At> + 's {
         frame.nodes.iter().filter_map(|row| self.of_row(*row))
     }
 
     /// The instance that opened a frame.
-    pub(super) fn opener(&self, frame: &FrameTimeline) -> Option<At> {
+    pub fn opener(&self, frame: &FrameTimeline) -> Option<At> {
         self.of_row(frame.opener?)
     }
 
     /// The frames that it has opened, in order.
-    pub(super) fn opened(&self, at: At) -> &[usize] {
+    pub fn opened(&self, at: At) -> &[usize] {
         let row = self.instances.get(at).and_then(|instance| instance.row);
         row.and_then(|row| self.frames.get(&row)).map_or(&[], |frames| frames)
     }
 
     /// A frame, by its place in the timeline.
-    pub(super) fn frame_at(&self, frame: usize) -> Option<&FrameTimeline> {
+    pub fn frame_at(&self, frame: usize) -> Option<&FrameTimeline> {
         self.timeline.frames().get(frame)
     }
 
     /// What is known of it, if anything happened to it.
-    pub(super) fn node(&self, at: At) -> Option<&NodeTimeline> {
+    pub fn node(&self, at: At) -> Option<&NodeTimeline> {
         self.timeline.nodes().get(self.instances.get(at)?.row?)
     }
 
     /// Its last visit, unless it is to begin anew.
-    pub(super) fn visit(&self, at: At) -> Option<&Visit> {
+    pub fn visit(&self, at: At) -> Option<&Visit> {
         self.node(at)?.current()
     }
 
     /// When it started.
-    pub(super) fn started(&self, at: At) -> Option<Moment> {
+    pub fn started(&self, at: At) -> Option<Moment> {
         self.visit(at)?.started
     }
 
     /// When it had ended.
-    pub(super) fn ended(&self, at: At) -> Option<Moment> {
+    pub fn ended(&self, at: At) -> Option<Moment> {
         self.visit(at)?.ended
     }
 
     /// Why it failed.
-    pub(super) fn fault(&self, at: At) -> Option<(&Fault, Option<&Arc<Printed>>)> {
+    pub fn fault(&self, at: At) -> Option<(&Fault, Option<&Arc<Printed>>)> {
         let visit = self.visit(at)?;
         Some((visit.fault.as_deref()?, visit.printed_by_failed()))
     }
 
     /// The node for which it does not run (D-16).
-    pub(super) fn skipped(&self, at: At) -> Option<&Arc<str>> {
+    pub fn skipped(&self, at: At) -> Option<&Arc<str>> {
         self.node(at)?.skipped.as_ref()
     }
 
     /// What people said to its questions.
-    pub(super) fn answers(&self, at: At) -> impl Iterator<Item = Said> {
+    pub fn answers(&self, at: At) -> impl Iterator<Item = Said> {
         let answers = self.node(at).into_iter().flat_map(|node| &node.answers);
         answers.map(|answer| Said::new(&answer.ask, &answer.value))
     }
 
     /// What goes on in it now, if it has not ended: a call, or a question to a person.
-    pub(super) fn now(&self, at: At) -> Option<Activity> {
+    pub fn now(&self, at: At) -> Option<Activity> {
         self.timeline.activity(self.node(at)?, self.until)
     }
 
     /// When its visit began and ended on the line of time; one that goes on ends with the run's times.
-    pub(super) fn extent(&self, at: At) -> Option<(i64, i64)> {
+    pub fn extent(&self, at: At) -> Option<(i64, i64)> {
         self.timeline.extent(self.node(at)?, self.until)
     }
 
     /// What it did one after the other.
-    pub(super) fn intervals(&self, at: At) -> Vec<Interval> {
+    pub fn intervals(&self, at: At) -> Vec<Interval> {
         self.node(at).map(|node| self.timeline.intervals(node, self.until)).unwrap_or_default()
     }
 
     /// What was done one after the other in a frame, from its beginning to its end, and when these were.
-    pub(super) fn of_frame(&self, frame: &FrameTimeline) -> Option<((i64, i64), Vec<Interval>)> {
+    pub fn of_frame(&self, frame: &FrameTimeline) -> Option<((i64, i64), Vec<Interval>)> {
         let from = self.timeline.line(frame.began?);
         let to = self.timeline.line(frame.ended.unwrap_or(self.until)).max(from);
         let nodes = frame.nodes.iter().filter_map(|row| self.timeline.nodes().get(*row));
@@ -247,12 +227,12 @@ impl Story {
     }
 
     /// What its time went into.
-    pub(super) fn durations(&self, at: At) -> Durations {
+    pub fn durations(&self, at: At) -> Durations {
         Durations::of(&self.intervals(at))
     }
 
     /// The strongest effects of the calls it makes, as far as they are known.
-    pub(super) fn effects(&self, at: At) -> Option<Effects> {
+    pub fn effects(&self, at: At) -> Option<Effects> {
         let (graph, own) = (self.graph_of(at)?, self.def(at)?);
         let fixed = own.body.leaves.values().filter_map(|leaf| match &leaf.act {
             Act::Call(call) => Some(graph.effects(own, &call.tool)),
@@ -262,27 +242,27 @@ impl Story {
     }
 
     /// How much of it comes from another run or an earlier visit.
-    pub(super) fn reused(&self, at: At) -> Option<Reuse<'_>> {
+    pub fn reused(&self, at: At) -> Option<Reuse<'_>> {
         self.timeline.reuse(self.node(at)?)
     }
 
     /// What was done about what failed (D-22).
-    pub(super) fn rungs(&self) -> &[Rung] {
+    pub fn rungs(&self) -> &[Rung] {
         self.timeline.recovery().rungs()
     }
 
     /// When something was done about a fault, on the line of time.
-    pub(super) fn line(&self, rung: &Rung) -> i64 {
+    pub fn line(&self, rung: &Rung) -> i64 {
         self.timeline.line(Moment { n: rung.n, at: rung.at })
     }
 
     /// When the run began, on the line of time.
-    pub(super) fn begun(&self) -> Option<i64> {
+    pub fn begun(&self) -> Option<i64> {
         self.timeline.first().map(|first| self.timeline.line(first))
     }
 
     /// Whether a node started before an earlier one had finished.
-    pub(super) fn ran_ahead(&self, at: At) -> bool {
+    pub fn ran_ahead(&self, at: At) -> bool {
         if self.graph_of(at).is_none_or(|graph| graph.control == Control::Flow) {
             return false;
         }
@@ -303,13 +283,4 @@ fn frames(timeline: &Timeline) -> HashMap<usize, Vec<usize>> {
         }
     }
     frames
-}
-
-/// `reused from RUN`, or how much of it.
-pub(super) fn reuse_words(reuse: &Reuse<'_>) -> String {
-    let from = reuse.from.map_or("an earlier visit", |from| from);
-    match reuse.whole() {
-        true => format!("reused from {from}"),
-        false => format!("{} of {} calls reused from {from}", reuse.calls, reuse.of),
-    }
 }

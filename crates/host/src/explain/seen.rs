@@ -1,14 +1,14 @@
 //! Whose messages the model requests of node instances showed, across paths, iterations and subgraphs: the engine knows who said what.
 
 use super::story::{At, Story};
+use crate::timeline::{CallKind, Timeline};
 use selvedge_engine::{EffectId, Event, MessageIx, Record, State, Thread};
-use selvedge_host::timeline::{CallKind, Timeline};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The threads that models were shown, by their requests.
 #[derive(Default)]
-pub(super) struct Shown(HashMap<EffectId, Thread>);
+pub struct Shown(HashMap<EffectId, Thread>);
 
 impl Shown {
     /// Takes the next record in; `state` is that after it.
@@ -32,15 +32,19 @@ impl Shown {
 }
 
 /// The call of a model that is this effect, with how many messages it was shown and who, other than the node itself, said them, each once.
-pub(super) struct Saw<'s> {
-    pub(super) effect: &'s EffectId,
-    pub(super) messages: usize,
-    pub(super) from: Vec<String>,
+pub struct Saw<'s> {
+    /// The request.
+    pub effect: &'s EffectId,
+    /// How many messages it was shown.
+    pub messages: usize,
+    /// Who said them.
+    pub from: Vec<String>,
 }
 
 /// Looks at threads; those that grow are walked once.
-pub(super) struct Seen<'s> {
-    story: &'s Story,
+pub struct Seen<'s> {
+    story: &'s Story<'s>,
+    shown: &'s Shown,
     state: &'s State,
     walked: HashMap<(usize, Option<MessageIx>), Walked<'s>>,
 }
@@ -53,31 +57,32 @@ struct Walked<'s> {
 }
 
 impl<'s> Seen<'s> {
-    pub(super) fn new(story: &'s Story, state: &'s State) -> Self {
-        Self { story, state, walked: HashMap::new() }
+    /// Of a story, its run as it is at the end of it, and what models were shown until then.
+    pub fn new(story: &'s Story<'s>, state: &'s State, shown: &'s Shown) -> Self {
+        Self { story, shown, state, walked: HashMap::new() }
     }
 
     /// What each call of a model by the node's last visit was shown.
-    pub(super) fn calls(&mut self, at: At) -> Vec<Saw<'s>> {
-        let story = self.story;
+    pub fn calls(&mut self, at: At) -> Vec<Saw<'s>> {
+        let (story, shown) = (self.story, self.shown);
         let calls = story.visit(at).into_iter().flat_map(|visit| &visit.calls);
         let models = calls.filter(|call| call.kind == CallKind::Model);
         let saw = models.filter_map(|call| {
             let effect = &call.attempts.first()?.effect;
-            let thread = story.shown.0.get(effect)?;
+            let thread = shown.0.get(effect)?;
             Some(Saw { effect, messages: thread.len(), from: self.from(at, thread) })
         });
         saw.collect()
     }
 
     /// The nodes, others than itself, whose messages they showed in all; `None` if it has asked no model.
-    pub(super) fn messages_from(&mut self, at: At) -> Option<Vec<String>> {
-        let story = self.story;
+    pub fn messages_from(&mut self, at: At) -> Option<Vec<String>> {
+        let (story, shown) = (self.story, self.shown);
         let mut calls = story.visit(at)?.calls.iter().filter(|call| call.kind == CallKind::Model).peekable();
         calls.peek()?;
         let mut all: Vec<String> = Vec::new();
         // Mostly the last one was shown what the others were, and more.
-        let last = calls.last().and_then(|call| story.shown.0.get(&call.attempts.first()?.effect));
+        let last = calls.last().and_then(|call| shown.0.get(&call.attempts.first()?.effect));
         all.extend(last.map(|thread| self.from(at, thread)).unwrap_or_default());
         Some(all)
     }

@@ -12,7 +12,7 @@ const FOLLOWED: usize = 5_000;
 const OF_A_THREAD: usize = 64;
 
 /// Why calls of these effects wait for earlier ones (P-20), wherever it is told; pure ones don't.
-pub(crate) fn turn(effects: Effects) -> Option<&'static str> {
+pub fn turn(effects: Effects) -> Option<&'static str> {
     match effects {
         Effects::Pure => None,
         Effects::Read => Some("looks only after earlier writes"),
@@ -23,16 +23,16 @@ pub(crate) fn turn(effects: Effects) -> Option<&'static str> {
 
 /// A node that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Waited {
+pub struct Waited {
     /// The earlier node.
-    pub(super) node: NodeIx,
+    pub node: NodeIx,
     /// Why, in words; several reasons are joined by semicolons.
-    pub(super) why: String,
+    pub why: String,
 }
 
 /// The direct waits of all nodes, in list order. `calls` says how strong the effects of a node's calls are, which
 /// may have to keep their turn.
-pub(super) fn all(
+pub fn all(
     graph: &Graph,
     schedule: &Schedule,
     calls: impl Fn(NodeIx) -> Option<Effects>,
@@ -165,7 +165,7 @@ fn since_owner<'s>(
 }
 
 /// Whether a node works on a thread.
-pub(super) fn owns(graph: &Graph, node: NodeIx, thread: ThreadIx) -> bool {
+pub fn owns(graph: &Graph, node: NodeIx, thread: ThreadIx) -> bool {
     graph.nodes.get(node).is_some_and(|node| node.body.thread == Some(thread))
 }
 
