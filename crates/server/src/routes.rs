@@ -89,6 +89,8 @@ pub(crate) static ROUTES: &[Route] = &[
             param("status", Kind::OneOf(STATUSES), "only runs of this status"),
             param("dialect", Kind::Text, "only runs of documents of this dialect"),
             param("text", Kind::Text, "only runs with this in their names or ids"),
+            param("parent", Kind::Text, "only runs that this one began"),
+            param("children", Kind::OneOf(&["yes", "no"]), "with those that other runs began; else yes"),
             param("cursor", Kind::Text, "`next` of the page before"),
             param("limit", Kind::Number { most: 500 }, "at most so many; else 50"),
         ],

@@ -172,6 +172,10 @@ pub struct RunsPage {
     pub dialect: Option<String>,
     /// Only runs with this in their names or ids; ASCII letters in either case.
     pub text: Option<String>,
+    /// Only runs that this one began.
+    pub parent: Option<String>,
+    /// Only runs that no other run began.
+    pub without_children: bool,
     /// Only those behind a page that was looked at before.
     pub after: Option<i64>,
     /// At most so many.
@@ -416,11 +420,14 @@ pub(crate) fn page(conn: &Connection, db: &Path, page: &RunsPage) -> Result<Page
     let text = page.text.as_ref().filter(|text| !text.is_empty()).map(|text| text.to_ascii_lowercase());
     let query = format!(
         "SELECT {COLUMNS} WHERE r.key < ?1 AND (?2 IS NULL OR r.status = ?2) AND (?3 IS NULL OR r.dialect = ?3)
-         AND (?4 IS NULL OR instr(lower(r.name), ?4) OR instr(lower(r.id), ?4)) ORDER BY r.key DESC LIMIT ?5"
+         AND (?4 IS NULL OR instr(lower(r.name), ?4) OR instr(lower(r.id), ?4))
+         AND (?6 IS NULL OR r.begun_by = ?6) AND (NOT ?7 OR r.begun_by IS NULL) ORDER BY r.key DESC LIMIT ?5"
     );
     let mut query = conn.prepare_cached(&query).map_err(sql)?;
     let status = page.status.map(RunStatus::as_str);
-    let asked = (page.after.unwrap_or(i64::MAX), status, &page.dialect, text, i64::from(page.limit) + 1);
+    let limit = i64::from(page.limit) + 1;
+    let after = page.after.unwrap_or(i64::MAX);
+    let asked = (after, status, &page.dialect, text, limit, &page.parent, page.without_children);
     let rows = query.query_map(asked, |row| Ok((row.get::<_, i64>(12)?, info(row, db)))).map_err(sql)?;
     let mut found = PageOfRuns::default();
     let mut last = None;

@@ -120,6 +120,11 @@ fn s27_a_tool_has_code_and_versions() {
 }
 
 #[test]
+fn s27_an_evolution_has_measures() {
+    script("evolution.mjs");
+}
+
+#[test]
 fn s28_hostile_text_stays_text() {
     script("hostile.mjs");
 }
@@ -127,6 +132,11 @@ fn s28_hostile_text_stays_text() {
 #[test]
 fn s29_nobody_is_shut_out() {
     script("everybody.mjs");
+}
+
+#[test]
+fn s29_no_pointer_is_needed() {
+    script("keyboard.mjs");
 }
 
 #[test]

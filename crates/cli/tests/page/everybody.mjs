@@ -10,8 +10,10 @@ cli('run', document, '--script', script, '--run-id', 'letter');
 fs.cpSync(path.join(process.env.EXAMPLES, 'release-notes'), path.join(work, 'notes'), { recursive: true });
 fs.mkdirSync(path.join(work, 'notes/out'), { recursive: true });
 cli('run', 'notes/flow.json', '--script', 'notes/script.yaml', '--allow-write', 'notes/out', '--run-id', 'notes');
+fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(work, 'dates'), { recursive: true });
+cli('run', 'dates/agent.json', '--script', 'dates/script.yaml', '--run-id', 'dates');
 const server = await serve(['--script', script]);
-const views = [['#/runs', 'a.run-row'], ['#/run/letter?node=judge&tab=facts', '.panel .node-call'], ['#/run/letter?at=9', '.tag.then'], ['#/run/notes', '.ask'], ['#/inbox', '.ask'], ['#/start', '.editor'], ['#/library', '.library'], ['#/diff?a=letter&b=notes', '.compare']];
+const views = [['#/runs', 'a.run-row'], ['#/run/letter?node=judge&tab=facts', '.panel .node-call'], ['#/run/letter?at=9', '.tag.then'], ['#/run/notes', '.ask'], ['#/run/dates', '.bar.open'], ['#/inbox', '.ask'], ['#/start', '.editor'], ['#/library', '.library'], ['#/library/parse_date', '.tool'], ['#/evolution', 'main'], ['#/diff?a=letter&b=notes', '.compare']];
 for (const [width, height, scheme, language] of [[1280, 900, 'light', 'en'], [360, 780, 'dark', 'zh'], [3840, 2160, 'dark', 'en']]) {
   await browse(server, async (page) => {
     if (language === 'zh') await page.locator('.topbar .ghost').first().click();

@@ -4,42 +4,54 @@ import { ROW } from './layout.js';
 /** More arrows than these nobody can follow: those of the chosen node go first. */
 const MOST = 260;
 
-/** A curve from one place to another that leaves and arrives along the lanes. */
-function curve(/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x2, /** @type {number} */ y2) {
-  const bend = Math.max(14, Math.min(60, Math.abs(x2 - x1) / 2));
-  return `M${x1.toFixed(1)} ${y1.toFixed(1)}C${(x1 + bend).toFixed(1)} ${y1.toFixed(1)} ${(x2 - bend).toFixed(1)} ${y2.toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}`;
+/** How round corners are. */
+const ROUND = 6;
+const at = (/** @type {number} */ value) => value.toFixed(1);
+
+/** Along one lane to `x`, upright to another, and along that: corners are round where there is room. */
+function step(/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ x2, /** @type {number} */ y2) {
+  const way = Math.sign(y2 - y1);
+  const round = Math.min(ROUND, Math.abs(y2 - y1) / 2);
+  const [before, after] = [Math.min(round, Math.max(0, x - x1)), Math.min(round, Math.max(0, x2 - x))];
+  return `M${at(x1)} ${at(y1)}H${at(x - before)}Q${at(x)} ${at(y1)} ${at(x)} ${at(y1 + way * before)}V${at(y2 - way * after)}Q${at(x)} ${at(y2)} ${at(x + after)} ${at(y2)}H${at(x2)}`;
 }
 
-/** One that falls from a lane onto the beginning of a bar. */
-function fall(/** @type {number} */ x, /** @type {number} */ y1, /** @type {number} */ y2, /** @type {number} */ to) {
-  const down = y2 > y1;
-  const bend = down ? 10 : -10;
-  return `M${(x - 8).toFixed(1)} ${y1.toFixed(1)}C${x.toFixed(1)} ${y1.toFixed(1)} ${(x - 12).toFixed(1)} ${(y2 - bend).toFixed(1)} ${to.toFixed(1)} ${y2.toFixed(1)}`;
+/** Along a lane to `x`, and upright from there. */
+function turn(/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ y2) {
+  const way = Math.sign(y2 - y1);
+  const round = Math.min(ROUND, Math.abs(y2 - y1) / 2, Math.max(0, x - x1));
+  return `M${at(x1)} ${at(y1)}H${at(x - round)}Q${at(x)} ${at(y1)} ${at(x)} ${at(y1 + way * round)}V${at(y2)}`;
 }
 
 /**
  * @param {{model: any, lanes: import('./layout.js').Lane[], X: (n: number) => number, to: number, from: number, until: number,
- *   top: number, bottom: number, selected: string | null, reads: {from: string, to: string}[]}} of
+ *   top: number, bottom: number, selected: string | null, reads: {from: string, to: string}[],
+ *   waits: {from: string, to: string}[]}} of  `waits`: whom the chosen node waited for otherwise
  */
-export function arrows({ model, lanes, X, to, from, until, top, bottom, selected, reads }) {
+export function arrows({ model, lanes, X, to, from, until, top, bottom, selected, reads, waits }) {
   /** @type {any[]} */
   const out = [];
   const byKey = new Map(lanes.map((lane) => [lane.key, lane]));
   /** @type {Map<number, {x1: number, x2: number, y: number, bar: any, lane: any}[]>} */
-  const at = new Map();
+  const where = new Map();
   for (const lane of lanes)
     for (const bar of lane.bars) {
-      const places = at.get(bar.node) ?? [];
-      if (!places.length) at.set(bar.node, places);
+      const places = where.get(bar.node) ?? [];
+      if (!places.length) where.set(bar.node, places);
       places.push({ x1: X(bar.n0), x2: bar.n1 !== null ? X(bar.n1) : to, y: lane.y + bar.row * ROW + ROW / 2 - 2, bar, lane });
     }
   const middle = (/** @type {any} */ lane) => lane.y + ROW / 2 - 2;
+  /** Where an upright arrow ends at a lane: at a bar's edge, or at the lane's line. */
+  const edge = (/** @type {any} */ lane, /** @type {number} */ x, /** @type {boolean} */ down) => {
+    const meets = lane.bars.some((/** @type {any} */ bar) => bar.row === 0 && X(bar.n0) - 3 <= x && (bar.n1 !== null ? X(bar.n1) : to) + 1 >= x);
+    return middle(lane) + (down ? -1 : 1) * (meets ? 14 : 2);
+  };
   const add = (/** @type {string} */ kind, /** @type {string} */ key, /** @type {string} */ d, /** @type {number} */ when, /** @type {number} */ x,
     /** @type {number} */ y1, /** @type {number} */ y2, /** @type {boolean} */ near) => {
     if (x < from || x > until || Math.max(y1, y2) < top || Math.min(y1, y2) > bottom) return;
     out.push({ kind, key, d, near, when });
   };
-  for (const [node, places] of at) {
+  for (const [node, places] of where) {
     const told = model.nodes[node];
     const near = told.node === selected;
     for (const place of places) {
@@ -48,43 +60,56 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
       const beside = own.slice(0, own.lastIndexOf('/'));
       if (visit.opened) {
         const source = byKey.get(`${beside}/${visit.opened.from}`) ?? byKey.get(beside);
-        if (source && source !== place.lane) add('taken', `o${node}.${place.bar.visit}`, fall(place.x1 - 3, middle(source), place.y, place.x1), place.bar.n0, place.x1, middle(source), place.y, near);
+        if (source && source !== place.lane) add('taken', `o${node}.${place.bar.visit}`, step(place.x1 - 9, middle(source), place.x1 - 9, place.x1, place.y), place.bar.n0, place.x1, middle(source), place.y, near);
       }
       if (visit.published && place.bar.n1 !== null) {
         const goal = byKey.get(`${beside}/${visit.published}`) ?? byKey.get(beside);
-        if (goal && goal !== place.lane) add('sent', `p${node}.${place.bar.visit}`, curve(place.x2 - 2, place.y, place.x2 + 20, middle(goal) + (goal.y < place.lane.y ? 6 : -6)), place.bar.n1, place.x2, place.y, middle(goal), near);
+        if (goal && goal !== place.lane) {
+          const y = edge(goal, place.x2 + 5, goal.y > place.lane.y);
+          add('sent', `p${node}.${place.bar.visit}`, turn(place.x2 - 2, place.y, place.x2 + 5, y), place.bar.n1, place.x2, place.y, y, near);
+        }
       }
     }
   }
-  // A fork's paths go on from its conversation; its main path's, or its results, come back.
-  for (const lane of lanes) {
-    const [group] = [/** @type {any} */ (lane).parent];
-    if (!group || !lane.bars.length || lane.kind === 'thread') continue;
+  // What a node opened goes on from its conversation, and what counts of it comes back: one trunk for all of its lanes, on either side.
+  /** @type {Map<string, {left: number, right: number}>} */
+  const trunks = new Map();
+  const groups = lanes.filter((lane) => /** @type {any} */ (lane).parent && lane.bars.length && lane.kind !== 'thread');
+  for (const lane of groups) {
+    const key = /** @type {any} */ (lane).parent;
+    const last = lane.bars[lane.bars.length - 1];
+    const [left, right] = [X(lane.bars[0].n0) - 9, last.n1 !== null ? X(last.n1) + 7 : 0];
+    const had = trunks.get(key);
+    trunks.set(key, had ? { left: Math.min(had.left, left), right: Math.max(had.right, right) } : { left, right });
+  }
+  for (const lane of groups) {
     const first = lane.bars[0];
     const last = lane.bars[lane.bars.length - 1];
     const frame = model.frames[model.nodes[first.node].frame];
-    const opener = (at.get(frame.opener) ?? []).find((place) => place.bar.n0 <= first.n0 && (place.bar.n1 ?? Infinity) >= first.n0);
-    if (!opener) continue;
+    const opener = (where.get(frame.opener) ?? []).find((place) => place.bar.n0 <= first.n0 && (place.bar.n1 ?? Infinity) >= first.n0);
+    const trunk = trunks.get(/** @type {any} */ (lane).parent);
+    if (!opener || !trunk) continue;
     const near = model.nodes[frame.opener].node === selected || lane.bars.some((bar) => model.nodes[bar.node].node === selected);
     const y = middle(lane);
-    add('taken', `f${lane.key}`, fall(X(first.n0) - 3, opener.y + 13, y, X(first.n0)), first.n0, X(first.n0), opener.y, y, near);
-    const visit = model.nodes[frame.opener].visits[opener.bar.visit];
-    const main = visit.join?.main;
+    const left = Math.max(opener.x1 + 3, trunk.left);
+    add('taken', `f${lane.key}`, step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
+    const main = model.nodes[frame.opener].visits[opener.bar.visit].join?.main;
     if (last.n1 !== null && lane.status === 'completed' && (lane.kind !== 'path' || !main || main === frame.key))
-      add(lane.kind === 'path' && !main ? 'sent' : 'taken', `j${lane.key}`, curve(X(last.n1) - 2, y, Math.min(opener.x2 - 4, X(last.n1) + 26), opener.y + 15), last.n1, X(last.n1), y, opener.y, near);
+      add(lane.kind === 'path' && !main ? 'sent' : 'taken', `j${lane.key}`, turn(X(last.n1) - 2, y, Math.max(X(last.n1) + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, X(last.n1), y, opener.y, near);
   }
-  const byName = reads.length ? new Map(model.nodes.map((/** @type {any} */ node, /** @type {number} */ i) => [node?.node, i])) : new Map();
-  for (const read of reads) {
-    const [a, b] = [at.get(byName.get(read.from)), at.get(byName.get(read.to))];
+  const byName = reads.length || waits.length ? new Map(model.nodes.map((/** @type {any} */ node, /** @type {number} */ i) => [node?.node, i])) : new Map();
+  const lead = (/** @type {string} */ kind, /** @type {{from: string, to: string}} */ one, /** @type {boolean} */ near) => {
+    const [a, b] = [where.get(byName.get(one.from)), where.get(byName.get(one.to))];
     const end = b?.[b.length - 1];
     const start = end && (a ?? []).filter((place) => place.bar.n1 !== null && place.bar.n1 <= end.bar.n0).pop();
-    if (!start || !end) continue;
-    const near = read.from === selected || read.to === selected;
-    if (!near && Math.abs(start.y - end.y) < 4 && end.x1 - start.x2 < 30) continue;
+    if (!start || !end) return;
     const same = Math.abs(start.y - end.y) < 4;
-    const d = same ? `M${start.x2} ${start.y - 8}C${start.x2 + 20} ${start.y - 26} ${end.x1 - 20} ${end.y - 26} ${end.x1} ${end.y - 8}` : curve(start.x2 - 1, start.y, end.x1, end.y);
-    add('read', `r${read.from}>${read.to}`, d, end.bar.n0, end.x1, start.y, end.y, near);
-  }
+    if (!near && same && end.x1 - start.x2 < 30) return;
+    const d = same ? `M${at(start.x2)} ${at(start.y)}H${at(end.x1)}` : step(start.x2 - 1, start.y, Math.max(start.x2 + 2, end.x1 - 9), end.x1, end.y);
+    add(kind, `${kind}${one.from}>${one.to}`, d, end.bar.n0, end.x1, start.y, end.y, near);
+  };
+  for (const read of reads) lead('read', read, read.from === selected || read.to === selected);
+  for (const wait of waits) lead('after', wait, true);
   if (out.length <= MOST) return out;
   const first = out.filter((arrow) => arrow.near);
   return first.concat(out.filter((arrow) => !arrow.near).slice(0, Math.max(0, MOST - first.length)));

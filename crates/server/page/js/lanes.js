@@ -117,9 +117,9 @@ function Bars({ lane, model, n, X, to, from, until, selected, ...rest }) {
 
 /**
  * @param {{model: import('./model.js').Model, n: number, live: boolean, selected: string | null, choose: (node: string | null) => void,
- *   goTo: (n: number) => void, reads: any[], streamed: string}} props
+ *   goTo: (n: number) => void, reads: any[], waits: any[]}} props
  */
-export function Lanes({ model, n, live, selected, choose, goTo, reads }) {
+export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) {
   const kind = useStore(scaleKind);
   const [said, setSaid] = useState(() => new Map());
   const [zoom, setZoom] = useState(1);
@@ -160,8 +160,8 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads }) {
   const from = view.left - 300;
   const until = view.left + view.width + 300;
   const flow = useMemo(
-    () => arrows({ model, lanes: placed.lanes, X, to, from, until, top: view.top - 300, bottom: view.top + view.height + 300, selected, reads }),
-    [model, placed, unit, from, until, view.top, view.height, selected, reads, to],
+    () => arrows({ model, lanes: placed.lanes, X, to, from, until, top: view.top - 300, bottom: view.top + view.height + 300, selected, reads, waits }),
+    [model, placed, unit, from, until, view.top, view.height, selected, reads, waits, to],
   );
 
   /** Arrows move from bar to bar: left and right in a lane, up and down between lanes. @param {KeyboardEvent} event */
@@ -206,7 +206,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads }) {
     <div class="lanes-tools">
       <div class="legend" aria-hidden="true">
         <span class="k-model">${t('model')}</span><span class="k-tool">${t('tool')}</span><span class="k-person">${t('person')}</span><span class="k-flow">${t('flow')}</span>
-        <span class="l-taken">${t('taken-over')}</span><span class="l-sent">${t('sent')}</span><span class="l-read">${t('read')}</span>
+        <span class="l-taken">${t('taken-over')}</span><span class="l-sent">${t('sent')}</span><span class="l-read">${t('read')}</span>${waits.length > 0 && html`<span class="l-after">${t('waited-for')}</span>`}
       </div>
       <div class="seg" role="group" aria-label=${t('scale')}>
         ${['steps', 'time'].map((one) => html`<button type="button" aria-pressed=${String(kind === one)} title=${t(`scale-${one}-why`)} onClick=${() => scaleKind.set(one)}>${t(`scale-${one}`)}</button>`)}
@@ -237,11 +237,11 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads }) {
               onClick=${() => choose(lane.coming[0].node)}><span class="bar-text"><${Text} of=${lane.coming[0].id} max=${30} />${lane.coming.length > 1 && html`<em>+${lane.coming.length - 1}</em>`}</span></div>`}
           </div>
         </div>`)}
-        ${[false, true].map((near) => html`<svg class=${`flow${near ? ' near' : ''}`} style=${`left:${labels}px`} width=${width} height=${placed.height} aria-hidden="true">
-          ${!near && html`<defs>${['taken', 'sent', 'read'].map((one) => html`<marker id=${`tip-${one}`} viewBox="0 0 8 8" refX="6.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto"><path class=${`tip t-${one}`} d="M0 .8 7 4 0 7.2z" /></marker>`)}</defs>`}
-          ${flow.filter((arrow) => arrow.near === near).map((arrow) => html`<path key=${arrow.key} class=${`arrow a-${arrow.kind}${arrow.near ? ' near' : ''}${arrow.when > n ? ' future' : ''}`} d=${arrow.d} marker-end=${`url(#tip-${arrow.kind})`} />`)}
+        ${[false, true].map((near) => html`<svg class=${`flow${near ? ' near' : ''}`} style=${`left:${labels}px;clip-path:inset(-9px -99px -9px ${Math.max(0, view.left)}px)`} width=${width} height=${placed.height} aria-hidden="true">
+          ${!near && html`<defs>${['taken', 'sent', 'read', 'after'].map((one) => html`<marker id=${`from-${one}`} viewBox="0 0 8 8" refX="4" refY="4" markerUnits="userSpaceOnUse" markerWidth="7" markerHeight="7"><circle class=${`tip t-${one}`} cx="4" cy="4" r="3" /></marker><marker id=${`tip-${one}`} viewBox="0 0 8 8" refX="6.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto"><path class=${`tip t-${one}`} d="M0 .8 7 4 0 7.2z" /></marker>`)}</defs>`}
+          ${flow.filter((arrow) => arrow.near === near).map((arrow) => html`<path key=${arrow.key} class=${`arrow a-${arrow.kind}${arrow.near ? ' near' : ''}${arrow.when > n ? ' future' : ''}`} d=${arrow.d} marker-start=${`url(#from-${arrow.kind})`} marker-end=${`url(#tip-${arrow.kind})`} />`)}
         </svg>`)}
-        <div class=${`playhead${live ? ' live' : ''}`} style=${`transform:translateX(${labels + (live ? to : X(n))}px);height:${placed.height + GAP}px`}></div>
+        <div class=${`playhead${live ? ' live' : ''}`} hidden=${(live ? to : X(n)) < view.left} style=${`transform:translateX(${labels + (live ? to : X(n))}px);height:${placed.height + GAP}px`}></div>
         ${bar && html`<span id="lane-chosen" class="unseen" role="img" aria-label=${describe(model, bar, n)}></span>`}
       </div>
     </div>

@@ -5,6 +5,7 @@ import { source } from './source.js';
 import { route, link, adjust } from './route.js';
 import { t } from './words.js';
 import { when, exactly } from './format.js';
+import { Evolutions } from './evolution.js';
 import { brief, plain } from './text.js';
 
 /**
@@ -77,14 +78,26 @@ function Tool({ name }) {
     ${tab === 'lineage' && (versions.length ? html`<${Lineage} of=${versions} at=${now} choose=${(/** @type {string} */ version) => adjust({ version })} />` : html`<p class="muted">${t('no-versions')}</p>`)}</div>`;
 }
 
+/** Tools, and how they came about. */
+function Head({ at, children }) {
+  return html`<div class="page-head"><h1>${t('library')}</h1><div class="seg">${['library', 'evolution'].map((one) => html`<a class="button" href=${link(one)} aria-current=${one === at ? 'page' : undefined}>${t(one === 'library' ? 'tools' : 'evolutions')}</a>`)}</div>${children}</div>`;
+}
+
+export function Evolving() {
+  const { id } = useStore(route);
+  return html`<main class="page library" id="main"><${Head} at="evolution" /><${Evolutions} id=${id} /></main>`;
+}
+
 export function Library() {
   const { id } = useStore(route);
   const { value, error } = useAsked(() => source.tools(), []);
   const [text, setText] = useState('');
   const tools = (value?.tools ?? []).filter((/** @type {any} */ tool) => `${tool.name} ${tool.description ?? ''}`.toLowerCase().includes(text.toLowerCase()));
-  return html`<main class=${`page library${id ? ' with-tool' : ''}`} id="main"><div class="page-head"><h1>${t('library')}</h1><input type="search" class="grow" aria-label=${t('search-tools')} placeholder=${t('search-tools')} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
+  // Where there is room beside the list, something stands there.
+  const shown = id || (matchMedia('(min-width: 861px)').matches ? tools[0]?.name : '');
+  return html`<main class=${`page library${id ? ' with-tool' : ''}`} id="main"><${Head} at="library"><input type="search" class="grow" aria-label=${t('search-tools')} placeholder=${t('search-tools')} value=${text} onInput=${(event) => setText(event.target.value)} /><//>
     <${Problem} of=${error} />
-    <div class="library-in"><nav aria-label=${t('tools')}><ul class="tool-list">${tools.slice(0, 1000).map((/** @type {any} */ tool) => html`<li><a href=${link('library', tool.name)} aria-current=${tool.name === id ? 'page' : undefined}><b class="mono"><${Text} of=${tool.name} max=${60} /></b> <span class="tag">${plain(tool.state ?? tool.source ?? '')}</span><small class="muted"><${Text} of=${tool.description ?? ''} max=${140} /></small></a></li>`)}</ul>
+    <div class="library-in"><nav aria-label=${t('tools')}><ul class="tool-list">${tools.slice(0, 1000).map((/** @type {any} */ tool) => html`<li><a href=${link('library', tool.name)} aria-current=${tool.name === shown ? 'page' : undefined}><b class="mono"><${Text} of=${tool.name} max=${60} /></b> <span class="tag">${plain(tool.state ?? tool.source ?? '')}</span><small class="muted"><${Text} of=${tool.description ?? ''} max=${140} /></small></a></li>`)}</ul>
       ${value && !tools.length && html`<p class="muted">${t('no-tools')}</p>`}</nav>
-      ${id ? html`<${Tool} key=${id} name=${id} />` : html`<p class="muted choose">${t('choose-tool')}</p>`}</div></main>`;
+      ${shown ? html`<${Tool} key=${shown} name=${shown} />` : html`<p class="muted choose">${t('choose-tool')}</p>`}</div></main>`;
 }

@@ -1,10 +1,20 @@
 /** A node: what it is, what it asked for as it was sent, what came back, and why it waited (S-24). */
 import { html, Text, Status, Problem, useAsked } from './ui.js';
 import { Json, Long } from './json.js';
+import { Content, ToolCall } from './thread.js';
 import { goesOn, standing, visitAt } from './model.js';
 import { source } from './source.js';
 import { t } from './words.js';
 import { duration, count } from './format.js';
+
+/** What a model said: its words, its calls, and the rest as data. */
+function Reply({ of }) {
+  if (!of || typeof of !== 'object') return html`<${Json} of=${of} />`;
+  const { text, tool_calls, tokens, ...rest } = of;
+  const more = Object.fromEntries(Object.entries({ ...rest, tokens }).filter(([, value]) => value !== null && value !== undefined));
+  return html`${typeof text === 'string' && text && html`<${Content} of=${text} prose=${true} />`}${(Array.isArray(tool_calls) ? tool_calls : []).map((call) => html`<${ToolCall} call=${call} />`)}
+    ${Object.keys(more).length > 0 && html`<${Json} of=${more} open=${0} />`}`;
+}
 
 /** One call with what was sent and what came of it. */
 function Call({ call, at }) {
@@ -15,7 +25,7 @@ function Call({ call, at }) {
       ${bad && html` <${Status} of="failed" />`} ${call.took_ms !== undefined && html`<span class="muted">${duration(call.took_ms)}</span>`}</summary>
     ${call.arguments !== undefined && html`<h4>${t('arguments')}</h4><${Json} of=${call.arguments} />`}
     ${call.request !== undefined && call.request !== null && html`<details><summary class="h4">${t('request-as-sent')}</summary><${Json} of=${call.request} open=${call.request.messages?.length > 12 ? 2 : 4} /></details>`}
-    ${call.reply !== undefined && html`<h4>${t('reply')}</h4><${Json} of=${call.reply} />`}
+    ${call.reply !== undefined && html`<h4>${t('reply')}</h4><${Reply} of=${call.reply} />`}
     ${call.output !== undefined && html`<h4>${t('output')}</h4><${Json} of=${call.output} />`}
     ${bad && html`<h4>${t('fault')}</h4><${Fault} of=${call.fault} />`}
     ${call.printed && html`<h4>${t('printed')}</h4><${Long} of=${typeof call.printed === 'string' ? call.printed : JSON.stringify(call.printed, null, 1)} />`}

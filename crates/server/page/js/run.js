@@ -8,6 +8,7 @@ import { Json, Long } from './json.js';
 import { Markdown } from './markdown.js';
 import { Ask } from './inbox.js';
 import { Fork } from './fork.js';
+import { evolutionOf } from './evolution.js';
 import { follow } from './live.js';
 import { tally, sourceOf, forkedAt } from './model.js';
 import { source, connection } from './source.js';
@@ -40,6 +41,8 @@ function Head({ run, model, n, live, act }) {
       <span title=${exactly(model.began)}>${when(model.began)}</span>
       <span>${duration((ended ? model.last : model.driven ? Date.now() : model.last) - model.began)}</span>
       ${tokens(run?.usage) > 0 && html`<span>${count(tokens(run.usage))} ${t('tokens')}</span>`}${run?.usage?.cost > 0 && html`<span>${cost(run.usage.cost)}</span>`}
+      ${model.dialect === 'evolve' && !source.sealed && html`<span><a href=${link('evolution', evolutionOf(model.run_id))}>${t('measures')}</a> · <a href=${link('runs', '', { parent: model.run_id })}>${t('its-runs')}</a></span>`}
+      ${run?.parent && !source.sealed && html`<span>${t('begun-by')} <a href=${link('run', run.parent)}><${Text} of=${run.parent} max=${60} /></a></span>`}
       ${sourceOf(model) && html`<span>${t('fork-of')} <a href=${link('run', sourceOf(model) ?? '', { at: forkedAt(model) ? forkedAt(model) - 1 : undefined })}><${Text} of=${sourceOf(model)} max=${60} /></a> · <a href=${link('diff', '', { a: sourceOf(model), b: model.run_id })}>${t('compare')}</a></span>`}
       ${run?.saved?.model_calls + run?.saved?.tool_calls > 0 && html`<span class="is-reused">↺ ${t('saved-calls', { n: run.saved.model_calls + run.saved.tool_calls })}</span>`}
       <span class="counts">${['running', 'asks', 'again', 'failed', 'cancelled', 'reused', 'ran'].filter((word) => counts[word]).map((word) => html`<span class=${`is-${word}`}>${counts[word]} ${t(word)}</span>`)}</span></div>
@@ -57,8 +60,8 @@ function Result({ run }) {
     ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
     <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t('no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
     ${run.warnings?.length > 0 && html`<h3>${t('warnings')}</h3><ul>${run.warnings.slice(0, 100).map((one) => html`<li><${Text} of=${typeof one === 'string' ? one : one.message ?? JSON.stringify(one)} max=${500} /></li>`)}</ul>`}
-    ${run.metadata && html`<h3>${t('inputs')}</h3><${Json} of=${run.metadata.initial ?? {}} /><h3>${t('values')}</h3><${Json} of=${run.metadata.runtime ?? {}} open=${1} />`}
-    ${run.usage && html`<h3>${t('usage')}</h3><${Json} of=${run.usage} />`}
+    ${['initial', 'runtime'].map((part) => Object.keys(run.metadata?.[part] ?? {}).length > 0 && html`<h3>${t(part === 'initial' ? 'inputs' : 'values')}</h3><${Json} of=${run.metadata[part]} open=${1} />`)}
+    ${run.usage && html`<h3>${t('usage')}</h3><dl class="facts">${[['model-calls', count(run.usage.model_calls)], ['tool-calls', count(run.usage.tool_calls)], ['input-tokens', count(run.usage.input_tokens)], ['output-tokens', count(run.usage.output_tokens)], ['cost', cost(run.usage.cost)]].map(([name, value]) => html`<div><dt>${t(name)}</dt><dd>${value}</dd></div>`)}</dl>`}
   </div>`;
 }
 
@@ -85,6 +88,7 @@ export function Run() {
   const { model, error, streams } = follow(id);
   const [acting, setActing] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
+  const first = useRef('');
   const [late, setLate] = useState(/** @type {number | null} */ (null));
   const at = query.at ? Math.max(1, Number(query.at) || 1) : null;
   const live = at === null || (!!model && at >= model.events && !model.driven);
@@ -102,6 +106,7 @@ export function Run() {
   const { value: told } = useAsked(() => (model ? source.events(id, { after: n - 1, limit: 1 }) : Promise.resolve(undefined)), [id, late ?? beat, !model]);
   const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
   const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
+  const waits = useMemo(() => (explain.get(query.node)?.waited_for ?? []).filter((/** @type {any} */ w) => !/\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [explain, query.node]);
   // Whose messages each node's model was shown, turned round: who saw what a node said.
   const seenBy = useMemo(() => {
     const all = /** @type {Map<string, string[]>} */ (new Map());
@@ -125,7 +130,9 @@ export function Run() {
   const lengths = Object.fromEntries(((late !== null && listed?.threads) || model.threads).map((/** @type {any} */ one) => [one.name, one.messages]));
   const names = Object.keys(lengths);
   const ofNode = threadOf(model, query.node, names);
-  const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? names.find((name) => lengths[name]) ?? '=';
+  // At first the thread in which most was said; that one stays, whatever grows.
+  if (!names.includes(first.current)) first.current = names.reduce((most, name) => (lengths[name] > (lengths[most] ?? 0) ? name : most), '');
+  const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? (first.current || '=');
   const sayNow = story(told?.events?.[0]?.n === n || !told?.events?.[0]?.n ? told?.events?.[0] : null);
   const moment_ = told?.events?.[0] ? moment(told.events[0].at) : null;
   const openAsks = live ? run?.asks ?? [] : [];
@@ -133,7 +140,7 @@ export function Run() {
     <${Head} run=${run} model=${model} n=${n} live=${live} act=${act} />
     <${Problem} of=${trouble ?? error} />
     ${openAsks.length > 0 && html`<div class="run-asks">${openAsks.slice(0, 20).map((ask) => html`<${Ask} key=${ask.ask} ask=${ask} run=${id} />`)}</div>`}
-    <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads }} />
+    <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads, waits }} />
       <${Scrubber} model=${model} n=${n} live=${live} goTo=${goTo} said=${sayNow} at=${moment_} /></div>
     <div class="below">
       <section class="threads" aria-label=${t('threads')}>
@@ -142,7 +149,7 @@ export function Run() {
           edit=${source.sealed || connection.get().role === 'viewer' ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explained: explain, choose }} /></aside>`}
-      ${!query.node && tab !== '=' && html`<aside class="panel beside" aria-label=${t('result')}><${Result} run=${run} /></aside>`}
+      ${tab !== '=' && html`<aside class=${`panel beside${query.node ? ' third' : ''}`} aria-label=${t('result')}><${Result} run=${run} /></aside>`}
     </div>
     ${acting && html`<${Fork} run=${id} model=${model} of=${run} ...${acting} close=${() => setActing(null)} made=${(/** @type {string} */ made) => (setActing(null), go('run', made))} />`}
   </main>`;

@@ -8,7 +8,7 @@ import { when, exactly, duration, count, cost, tokens, moment } from './format.j
 
 const PAGE = 100;
 const STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'];
-const DIALECTS = ['plan', 'steps', 'workflow', 'agent'];
+const DIALECTS = ['plan', 'steps', 'workflow', 'agent', 'evolve'];
 
 function Row({ run, at, chosen, choose }) {
   const took = moment(run.ended) - moment(run.started);
@@ -32,7 +32,8 @@ export function Runs() {
   const [at, setAt] = useState(0);
   const [typed, setTyped] = useState(query.text ?? '');
   const search = useRef(/** @type {any} */ (null));
-  const asked = { status: query.status, dialect: query.dialect, text: query.text };
+  // What other runs began, such as the tasks of an evolution, is found by a search, and listed for the run that began it.
+  const asked = { status: query.status, dialect: query.dialect, text: query.text, ...(query.parent ? { parent: query.parent } : query.text ? {} : { children: 'no' }) };
   const key = JSON.stringify(asked);
   const now = useRef(key);
   now.current = key;
@@ -98,7 +99,7 @@ export function Runs() {
   const filter = (/** @type {string} */ name, /** @type {string[]} */ all, /** @type {(one: string) => string} */ word) => html`<label class="filter"><span class="unseen">${t(name)}</span>
     <select value=${query[name] ?? ''} onChange=${(event) => adjust({ [name]: event.target.value || undefined })}><option value="">${t(`any-${name}`)}</option>${all.map((one) => html`<option value=${one}>${word(one)}</option>`)}</select></label>`;
   return html`<main class="page runs" id="main">
-    <div class="page-head"><h1>${t('runs')}</h1>
+    <div class="page-head"><h1>${t('runs')}</h1>${query.parent && html`<span class="tag">${t('begun-by')} <${Text} of=${query.parent} max=${60} /> <button type="button" class="ghost small" aria-label=${t('all-runs')} onClick=${() => adjust({ parent: undefined })}>✕</button></span>`}
       <input ref=${search} type="search" class="grow" aria-label=${t('search-runs')} placeholder=${t('search-runs')} value=${typed} onInput=${(event) => setTyped(event.target.value)} />
       ${filter('status', STATUSES, (one) => t(one))}${filter('dialect', DIALECTS, (one) => t(`dialect-${one}`))}
       ${!source.sealed && html`<a class="button primary" href=${link('start')}>${t('start-run')}</a>`}</div>

@@ -5,18 +5,46 @@ import { t } from './words.js';
 import { plain } from './text.js';
 import { duration } from './format.js';
 
-/** How much happened where: bars of a histogram, by event. @param {import('./model.js').Model} model @param {number} slots */
-function density(model, slots) {
-  const out = new Array(slots).fill(0);
-  const put = (/** @type {any} */ moment) => moment && out[Math.min(slots - 1, Math.floor(((moment[0] - 1) / Math.max(1, model.events - 1)) * slots))]++;
+const KINDS = ['person', 'tool', 'model'];
+
+/**
+ * What was under way at each event: areas upon each other, by kind, as paths of an SVG that is `slots` wide and 1 high.
+ * @param {import('./model.js').Model} model
+ */
+function activity(model) {
+  const events = Math.max(1, model.events);
+  const slots = Math.min(600, events);
+  const slot = (/** @type {number} */ n) => Math.min(slots - 1, Math.floor(((n - 1) / events) * slots));
+  const by = Object.fromEntries(KINDS.map((kind) => [kind, new Float64Array(slots + 1)]));
+  const put = (/** @type {string} */ kind, /** @type {any} */ from, /** @type {any} */ to) => {
+    const all = by[kind] ?? by.tool;
+    all[slot(from[0])]++;
+    // What began and ended within one slot was under way in it.
+    all[Math.max(slot(from[0]) + 1, to ? slot(to[0]) : slots)]--;
+  };
   for (const node of model.nodes)
-    for (const visit of node?.visits ?? []) {
-      put(visit.started);
-      put(visit.ended);
-      for (const call of visit.calls) for (const attempt of call.attempts) put(attempt.at), put(attempt.ended);
+    for (const visit of node.visits) {
+      for (const call of visit.calls) for (const attempt of call.attempts) put(call.kind, attempt.at, attempt.ended);
+      for (const ask of visit.asks) put('person', ask.asked, ask.closed);
     }
-  const most = Math.max(1, ...out);
-  return out.map((n) => (n ? 0.12 + 0.88 * Math.sqrt(n / most) : 0));
+  const under = new Float64Array(slots);
+  const areas = KINDS.map((kind) => {
+    const low = Float64Array.from(under);
+    let sum = 0;
+    for (let i = 0; i < slots; i++) under[i] += sum += by[kind][i];
+    return { kind, low, high: Float64Array.from(under) };
+  });
+  const most = Math.max(1, ...under);
+  const y = (/** @type {number} */ value) => (1 - value / most).toFixed(3);
+  const edge = (/** @type {Float64Array} */ values, /** @type {boolean} */ back) => {
+    let d = '';
+    for (let k = 0; k < slots; k++) {
+      const i = back ? slots - 1 - k : k;
+      d += back ? `L${i + 1} ${y(values[i])}L${i} ${y(values[i])}` : `${k ? 'L' : 'M'}${i} ${y(values[i])}L${i + 1} ${y(values[i])}`;
+    }
+    return d;
+  };
+  return { slots, paths: areas.filter((area) => area.high.some((value, i) => value > area.low[i])).map((area) => ({ kind: area.kind, d: `${edge(area.high, false)}${edge(area.low, true)}Z` })) };
 }
 
 /**
@@ -24,7 +52,10 @@ function density(model, slots) {
  */
 export function Scrubber({ model, n, live, goTo, said, at }) {
   const [plays, setPlays] = useState(false);
-  const bars = useMemo(() => density(model, Math.max(1, Math.min(120, model.events))), [model.events, model.nodes]);
+  const under = useMemo(() => {
+    const { slots, paths } = activity(model);
+    return html`<svg viewBox=${`0 0 ${slots} 1`} preserveAspectRatio="none">${paths.map((path) => html`<path class=${`k-${path.kind}`} d=${path.d} />`)}</svg>`;
+  }, [model.events, model.nodes]);
   const signs = useMemo(() => {
     const seen = new Set();
     return marks(model).filter((mark) => {
@@ -64,7 +95,7 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
   const place = (/** @type {number} */ event) => `${((event - 1) / Math.max(1, model.events - 1)) * 100}%`;
   return html`<section class=${`scrub${live ? ' live' : ''}`} aria-label=${t('scrubber')}>
     <div class="scrub-track">
-      <div class="density" aria-hidden="true">${bars.map((height, i) => html`<i class=${(i + 0.5) / bars.length <= (n - 1) / Math.max(1, model.events - 1) ? 'past' : ''} style=${`height:${height * 100}%`}></i>`)}</div>
+      <div class="activity" aria-hidden="true">${under}</div><div class="activity past" aria-hidden="true" style=${`clip-path:inset(0 calc(100% - ${place(n)}) 0 0)`}>${under}</div>
       <div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>
       <input type="range" min="1" max=${Math.max(1, model.events)} step="1" value=${n} aria-label=${t('scrubber')}
         aria-valuetext=${plain(`${t('event')} ${n} ${t('of')} ${model.events}: ${said}`)}

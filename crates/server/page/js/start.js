@@ -50,10 +50,14 @@ export function Start() {
   const [model, setModel] = useState('');
   /** The text of the named document, as the server has it: started by its name, it finds its own files. */
   const [kept, setKept] = useState('');
+  const edits = useRef(0);
   const documents = known?.documents ?? [];
   useEffect(() => {
     if (!name) return;
+    const then = edits.current;
     source.document(name).then((/** @type {any} */ got) => {
+      // What was written meanwhile stays.
+      if (edits.current !== then) return;
       const whole = typeof got.text === 'string' ? got.text : JSON.stringify(got.document ?? got, null, 2);
       setKept(whole);
       setText(whole);
@@ -91,8 +95,8 @@ export function Start() {
   return html`<main class="page start" id="main"><h1>${t('start-run')}</h1><${Problem} of=${error} />
     <form class="start-form" onSubmit=${start}>
       <div class="start-text">
-        <div class="row"><label class="grow">${t('document')} <select value=${name} onChange=${(event) => (setTrouble(null), setName(event.target.value))}><option value="">${t('own-text')}</option>${documents.map((one) => html`<option value=${one.name}>${plain(one.name)}</option>`)}</select></label></div>
-        <${Editor} text=${text} set=${(/** @type {string} */ next) => (setTrouble(null), setText(next))} found=${found} />
+        <div class="row"><label class="grow">${t('document')} <select value=${name} onChange=${(event) => (edits.current++, setTrouble(null), setName(event.target.value))}><option value="">${t('own-text')}</option>${documents.map((one) => html`<option value=${one.name}>${plain(one.name)}</option>`)}</select></label></div>
+        <${Editor} text=${text} set=${(/** @type {string} */ next) => (edits.current++, setTrouble(null), setText(next))} found=${found} />
       </div>
       <div class="start-inputs">
         <h2>${t('inputs')}</h2>

@@ -21,7 +21,7 @@ function asJson(text) {
 }
 
 /** What a message says: data as a tree, prose as Markdown. */
-function Content({ of, prose }) {
+export function Content({ of, prose }) {
   const text = typeof of === 'string' ? of : of === null || of === undefined ? '' : JSON.stringify(of);
   const data = useMemo(() => asJson(text), [text]);
   const [open, setOpen] = useState(false);

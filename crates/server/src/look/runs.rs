@@ -29,6 +29,8 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
         status: call.text("status").and_then(|status| status.parse().ok()),
         dialect: call.text("dialect").map(str::to_owned),
         text: call.text("text").map(str::to_owned),
+        parent: call.text("parent").map(str::to_owned),
+        without_children: call.text("children") == Some("no"),
         after,
         limit: u32::try_from(call.number("limit").unwrap_or(PAGE)).unwrap_or(u32::MAX),
     };

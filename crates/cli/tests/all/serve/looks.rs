@@ -83,6 +83,9 @@ fn s05_views_cost_their_page_and_have_a_past() {
     assert_eq!((rest["runs"].as_array().unwrap().len(), &rest["next"]), (2, &Value::Null));
     assert_eq!(server.get(&format!("/v1/runs?text={}", ids[0]))["runs"].as_array().unwrap().len(), 1);
     assert_eq!(server.get("/v1/runs?dialect=workflow")["runs"], json!([]));
+    // No run began another one here.
+    assert_eq!(server.get("/v1/runs?children=no")["runs"].as_array().unwrap().len(), 5);
+    assert_eq!(server.get(&format!("/v1/runs?parent={}", ids[0]))["runs"], json!([]));
 }
 
 #[test]
