@@ -34,5 +34,7 @@ The runs are in $STATE. In this folder:
   $selvedge explain forecast-$now       when each step ran, and how it was recovered
   $selvedge show demo-$now --events     the journal
   $selvedge show demo-$now --metadata   values by name, and where they come from
+And to look at them, live, at any event, in a browser: open the address that this prints.
+  $selvedge serve --state-dir $STATE
 With a real model: leave --script out and add --base-url URL --model NAME (README.md).
 END

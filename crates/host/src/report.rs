@@ -69,13 +69,23 @@ impl RunReport<'_> {
             view.threads().map(|(name, thread)| (name.to_string(), json!(thread))).collect();
         let results: Map<String, Value> =
             view.results().map(|result| (result.name.to_string(), self.result(&result))).collect();
+        self.object([threads.into(), data_out(view), results.into()])
+    }
+
+    /// The same without what grows with the run: `threads`, `data_out` and `results` are null.
+    pub fn brief(&self) -> Value {
+        self.object([Value::Null, Value::Null, Value::Null])
+    }
+
+    fn object(&self, [threads, data_out, results]: [Value; 3]) -> Value {
+        let view = self.state.view();
         let mut object = json!({
             "run_id": self.run,
             "status": view.status(),
             "output": view.output(),
             "fault": view.fault().map(|fault| report::fault(self.state, fault)),
             "threads": threads,
-            "data_out": data_out(view),
+            "data_out": data_out,
             "results": results,
             "metadata": {
                 "initial": self.state.initial(),

@@ -44,6 +44,11 @@ const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
 }
 
 const AT: Param = param("at", Kind::Event, "as of this event; else now");
+const BRIEF: Param = param(
+    "brief",
+    Kind::OneOf(&["yes", "no"]),
+    "threads, data_out and results, which grow with it, are null; else no",
+);
 const STATUSES: &[&str] = &["running", "waiting", "completed", "failed", "cancelled"];
 
 const fn get(
@@ -97,7 +102,7 @@ pub(crate) static ROUTES: &[Route] = &[
         &["runs", "next", "damaged"],
         look::runs::list,
     ),
-    get("/v1/runs/{id}", "A run (C-02)", &[AT], RUN, look::runs::one),
+    get("/v1/runs/{id}", "A run (C-02)", &[AT, BRIEF], RUN, look::runs::one),
     Route {
         method: Method::GET,
         path: "/v1/runs/{id}/events",
@@ -114,10 +119,17 @@ pub(crate) static ROUTES: &[Route] = &[
     get(
         "/v1/runs/{id}/timeline",
         "What happened when, by node",
-        &[AT],
         &[
-            "run_id", "name", "dialect", "status", "driven", "at", "events", "zero", "until", "source",
-            "threads", "frames", "nodes", "recovery",
+            AT,
+            param(
+                "after",
+                Kind::Event,
+                "only nodes and frames that have changed behind this event; else all",
+            ),
+        ],
+        &[
+            "run_id", "name", "dialect", "status", "driven", "at", "events", "after", "begun", "zero",
+            "until", "source", "threads", "frames", "nodes", "recovery",
         ],
         look::timeline::timeline,
     ),

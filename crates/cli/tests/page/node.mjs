@@ -12,7 +12,7 @@ await browse(server, async (page) => {
   await panel.locator('h2', { hasText: 'write' }).waitFor();
   await panel.getByText('Request as sent').click();
   await panel.locator('.json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
-  await panel.locator('.json', { hasText: 'We are sorry' }).first().waitFor();
+  await panel.locator('.node-call .markdown', { hasText: 'We are sorry' }).first().waitFor();
   // From node to node, by the keyboard as well.
   await page.locator('.lanes-box').focus();
   await page.keyboard.press('ArrowUp');

@@ -14,7 +14,7 @@ const events = cli('show', 'letter', '--events').events;
 await browse({ url: pathToFileURL(file).href, origin: 'null' }, async (page) => {
   await page.locator('.bar[data-node="write"]').click();
   await page.locator('.panel h2', { hasText: 'write' }).waitFor();
-  await page.locator('.panel .json', { hasText: 'We are sorry' }).first().waitFor();
+  await page.locator('.panel .node-call .markdown', { hasText: 'We are sorry' }).first().waitFor();
   assert.equal(Number(await page.locator('.scrub input[type=range]').getAttribute('max')), events.length);
   const n = events.find((event) => event.kind === 'node_finished' && event.node === 'judge').n;
   await page.locator('.scrub-n input').fill(String(n));

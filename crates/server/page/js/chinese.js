@@ -255,4 +255,6 @@ export const chinese = {
   'no-evolutions': '还没有演化',
   'input-tokens': '输入词元',
   'output-tokens': '输出词元',
+  'join-fill': '汇合需要 {need} 条路径，已有 {n} 条（共 {of} 条）',
+  'recovered-by': '已恢复：{how}',
 };

@@ -69,7 +69,7 @@ export function Diff() {
   const { query } = useStore(route);
   const { a = '', b = '' } = query;
   const { value, error } = useAsked(() => (a && b ? source.diff(a, b) : Promise.resolve(undefined)), [a, b]);
-  const runs = useAsked(() => Promise.all([a, b].map((run) => (run ? source.run(run) : null))), [a, b]);
+  const runs = useAsked(() => Promise.all([a, b].map((run) => (run ? source.run(run, { brief: 'yes' }) : null))), [a, b]);
   const explained = useAsked(() => (b ? source.explain(b) : Promise.resolve(undefined)), [b]).value;
   const [x, y] = runs.value ?? [];
   const pick = (/** @type {'a' | 'b'} */ which) => html`<label class="field">${which === 'a' ? t('one-run') : t('other-run')} <input type="text" class="mono" value=${query[which] ?? ''} onChange=${(event) => adjust({ [which]: event.target.value || undefined })} /></label>`;

@@ -255,4 +255,6 @@ export const english = {
   'no-evolutions': 'No evolution yet',
   'input-tokens': 'Tokens in',
   'output-tokens': 'Tokens out',
+  'join-fill': '{n} of the {need} paths that its join takes (of {of})',
+  'recovered-by': 'recovered: {how}',
 };

@@ -17,7 +17,7 @@ const kept = new Map();
 /** A batch with its measures, or with how far it has come. @param {any} run */
 async function measured(run) {
   if (run.status === 'completed') {
-    if (!kept.has(run.run_id)) kept.set(run.run_id, (await source.run(run.run_id)).output);
+    if (!kept.has(run.run_id)) kept.set(run.run_id, (await source.run(run.run_id, { brief: 'yes' })).output);
     return { run, ...kept.get(run.run_id) };
   }
   const got = await source.runs({ parent: run.run_id, limit: 500 });

@@ -1,7 +1,7 @@
 /** The picture of a run: lanes over time, bars of what nodes did, arrows of what flowed between them (S-22, S-30). */
 import { html, Text, useEffect, useLayoutEffect, useMemo, useRef, useState, useStore, store } from './ui.js';
 import { tree, place, scale, ticks, isFolded, ROW, GAP } from './layout.js';
-import { standing, doing, retries, goesOn, frameTally } from './model.js';
+import { standing, doing, retries, goesOn, frameTally, joinFill } from './model.js';
 import { arrows } from './arrows.js';
 import { t } from './words.js';
 import { plain } from './text.js';
@@ -47,7 +47,7 @@ function spans(visit, bar, n, X, from, to) {
   return out.length > 40 ? out.slice(-40) : out;
 }
 
-function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold }) {
+function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold, recovered }) {
   const node = model.nodes[bar.node];
   const visit = node.visits[bar.visit];
   const future = bar.n0 > n;
@@ -60,11 +60,14 @@ function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold }) {
   const more = group && group.frames > 1 ? t(group.lanes[0]?.kind === 'path' ? 'n-paths' : 'n-times', { n: group.frames }) : '';
   const say = word === 'asks' ? t('asks-you') : call?.call.kind === 'tool' ? call.call.name : word === 'again' ? t('again') : '';
   const again = retries(visit, n);
-  const whole = describe(model, bar, n);
+  const tally = group && !future ? frameTally(model, group.members, n) : null;
+  const fill = tally ? joinFill(visit, tally) : null;
+  const rungs = (recovered.get(node.node) ?? []).filter((/** @type {any} */ rung) => rung.n <= n && rung.n >= bar.n0 && rung.n <= (bar.n1 ?? Infinity));
+  const whole = [describe(model, bar, n), fill ? t('join-fill', fill) : '', rungs.length ? t('recovered-by', { how: plain(rungs.map((/** @type {any} */ rung) => rung.action ?? rung.what).join(', ')) }) : ''].filter(Boolean).join(' · ');
   // What of it had not happened by then.
   const then = !future && bar.n1 !== null && bar.n1 > n ? Math.max(0, Math.min(width, X(n) - left)) : null;
   const bits = future || width < 24 ? [] : spans(visit, bar, n, X, left, then === null ? right : left + then);
-  const inner = group && folded && !future ? frameTally(model, group.members, n) : null;
+  const inner = folded ? tally : null;
   return html`<div class=${`bar k-${node.kind} is-${word}${chosen ? ' chosen' : ''}${group ? (folded ? ' folded' : ' open') : ''}`}
     style=${`transform:translate(${left}px,${bar.row * ROW}px);width:${width}px`} role="button" tabindex="-1" data-node=${node.node}
     title=${whole} onClick=${() => choose(node.node)}
@@ -74,8 +77,8 @@ function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold }) {
     ${bits.map((bit) => html`<i class=${`bit b-${bit.kind}`} style=${`left:${bit.x}px;width:${bit.w}px`}></i>`)}
     ${width > 30 && html`<span class="bar-text">${SIGN[word] && html`<b aria-hidden="true">${SIGN[word]}</b>`}${group && html`<b class="chev" aria-hidden="true"
       onClick=${(event) => (event.stopPropagation(), fold(bar.group))}>${folded ? '▸' : '▾'}</b>`}<${Text} of=${node.id} max=${60} />${
-      !group && width > 130 && node.name && node.name !== node.id && html`<em><${Text} of=${node.name} max=${80} /></em>`}${more && html`<em>${more}</em>`}${
-      inner && width > 150 && ['failed', 'cancelled', 'running'].map((one) => inner[one] > 0 && html`<em class=${`is-${one}`}>${inner[one]} ${t(one)}</em>`)}${say && html`<em><${Text} of=${say} max=${40} /></em>`}${again > 0 && html`<em class="again">×${again + 1}</em>`}</span>`}<span class="unseen"> ${whole}</span>
+      !group && width > 130 && node.name && node.name !== node.id && html`<em><${Text} of=${node.name} max=${80} /></em>`}${more && html`<em>${more}</em>`}${fill && html`<em class=${`fill${fill.n >= fill.need ? ' met' : ''}`}>⋈ ${fill.n}/${fill.need}</em>`}${
+      inner && width > 150 && ['failed', 'cancelled', 'running'].map((one) => inner[one] > 0 && html`<em class=${`is-${one}`}>${inner[one]} ${t(one)}</em>`)}${say && html`<em><${Text} of=${say} max=${40} /></em>`}${rungs.length > 0 && html`<em class="mended">⚕ ${t('recovered')}</em>`}${again > 0 && html`<em class="again">×${again + 1}</em>`}</span>`}<span class="unseen"> ${whole}</span>
   </div>`;
 }
 
@@ -137,6 +140,11 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
   const X = (/** @type {number} */ event) => 6 + scaled.x(event) * unit;
   const to = live ? 6 + scaled.end * unit : X(model.events);
   const width = 6 + scaled.end * unit + 12 + (ahead ? 112 : 0);
+  const recovered = useMemo(() => {
+    const all = new Map();
+    for (const rung of model.recovery) if (rung.what === 'action') all.set(rung.node, (all.get(rung.node) ?? []).concat(rung));
+    return all;
+  }, [model]);
   const times = useMemo(() => ticks(scaled.marks, model.began, 74 / unit), [scaled, unit]);
 
   useLayoutEffect(() => {
@@ -232,7 +240,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
           </div>
           <div class="lane-line" style=${`left:${labels}px;width:${width}px`}></div>
           <div class="lane-bars" style=${`left:${labels}px;width:${width}px`}>
-            <${Bars} ...${{ lane, model, n, X, to, from, until, selected, choose, groups: whole.groups, said, fold }} />
+            <${Bars} ...${{ lane, model, n, X, to, from, until, selected, choose, groups: whole.groups, said, fold, recovered }} />
             ${ahead && lane.coming.length > 0 && html`<div class="bar coming is-future" role="button" tabindex="-1" title=${plain(lane.coming.map((one) => one.id).slice(0, 30).join(', '))} style=${`transform:translate(${to + 12}px,0);width:100px`}
               onClick=${() => choose(lane.coming[0].node)}><span class="bar-text"><${Text} of=${lane.coming[0].id} max=${30} />${lane.coming.length > 1 && html`<em>+${lane.coming.length - 1}</em>`}</span></div>`}
           </div>

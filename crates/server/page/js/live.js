@@ -33,13 +33,17 @@ export function follow(run) {
       busy = true;
       try {
         const began = performance.now();
-        const got = await source.timeline(run);
+        // Only what has changed, once it was seen whole.
+        const got = await source.timeline(run, model ? { after: model.events } : undefined);
         if (!counts) return;
         const first = !model;
         model = read(got, model);
-        spent = performance.now() - began;
         for (const [effect, one] of streams) if (ended(model, one.node, effect)) streams.delete(effect);
         show();
+        // With what it takes to draw it.
+        await new Promise((drawn) => (document.hidden ? setTimeout(drawn) : requestAnimationFrame(() => setTimeout(drawn))));
+        spent = first ? 0 : performance.now() - began;
+        if (!counts) return;
         if (first) stop = source.follow(run, model.events, { event: take, delta, standing });
       } catch (error) {
         show(error);

@@ -8,13 +8,13 @@
  * @typedef {{ask: string, kind: string, asked: Moment, closed: Moment | null}} Question
  * @typedef {{started: Moment | null, ended: Moment | null, after?: number, fault?: {kind: string, message: string} | null, cancelled?: boolean,
  *   reused?: number, of?: number, opened?: {from: string, start: number, end: number}, published?: string, tokens?: number, calls: Call[],
- *   asks: Question[], join?: any, paths?: number}} Visit
+ *   asks: Question[], join?: any, paths?: any}} Visit
  * @typedef {{node: string, id: string, name: string, frame: number, thread: string | null, kind: string, skipped?: string | null, status: string,
  *   visits: Visit[]}} TNode
  * @typedef {{name: string, which: string | null, key: string | null, opener: number | null, began: Moment | null, ended: Moment | null,
  *   status: string}} Frame
  * @typedef {{run_id: string, events: number, began: number, last: number, status: string, driven: boolean, frames: Frame[], nodes: TNode[],
- *   recovery: any[], source: any, name: string, dialect: string, threads: {name: string, messages: number}[]}} Model
+ *   recovery: any[], begun: number, source: any, name: string, dialect: string, threads: {name: string, messages: number}[]}} Model
  */
 
 const FLOW = ['fork', 'loop', 'sub'];
@@ -43,29 +43,51 @@ function readVisit(visit, zero) {
   };
 }
 
+/** @param {any} node @param {number} zero @returns {TNode} */
+const readNode = (node, zero) => ({
+  node: node.name, id: node.id, name: node.title, frame: node.frame, thread: node.thread, kind: kindOf(node.does ?? []), skipped: node.skipped, status: node.status,
+  visits: node.visits.map((/** @type {any} */ visit) => readVisit(visit, zero)),
+});
+
+/** @param {any} frame @param {number} zero @returns {Frame} */
+function readFrame(frame, zero) {
+  const which = frame.which;
+  const kind = which === null ? null : which === 'sub' ? 'sub' : 'path' in which ? 'path' : 'iteration';
+  return { name: frame.name, which: kind, key: kind === 'path' ? which.path : kind === 'iteration' ? String(which.iteration) : null, opener: frame.opener, began: point(frame.began, zero), ended: point(frame.ended, zero), status: frame.status };
+}
+
 /**
- * The API's timeline, as views have it. What has not changed since is kept as it was, so that it costs nothing to show it again.
+ * The API's timeline, as views have it: the whole one, or what has changed since the one before. What has not changed is kept as it was, so that
+ * it costs nothing to show it again.
  * @param {any} timeline @param {Model | null} before @returns {Model}
  */
 export function read(timeline, before = null) {
   const zero = Date.parse(timeline.zero);
   const since = before && before.run_id === timeline.run_id && before.began === zero ? before.events : 0;
-  const kept = (/** @type {any} */ node, /** @type {number} */ at) => {
-    const was = since ? before?.nodes[at] : undefined;
-    return was && was.node === node.name && was.status === node.status && was.visits.length === node.visits.length && settled(node, since) ? was : undefined;
-  };
-  const nodes = timeline.nodes.map((/** @type {any} */ node, /** @type {number} */ at) => kept(node, at) ?? {
-    node: node.name, id: node.id, name: node.title, frame: node.frame, thread: node.thread, kind: kindOf(node.does ?? []), skipped: node.skipped, status: node.status,
-    visits: node.visits.map((/** @type {any} */ visit) => readVisit(visit, zero)),
-  });
-  const frames = timeline.frames.map((/** @type {any} */ frame) => {
-    const which = frame.which;
-    const kind = which === null ? null : which === 'sub' ? 'sub' : 'path' in which ? 'path' : 'iteration';
-    return { name: frame.name, which: kind, key: kind === 'path' ? which.path : kind === 'iteration' ? String(which.iteration) : null, opener: frame.opener, began: point(frame.began, zero), ended: point(frame.ended, zero), status: frame.status };
-  });
+  const partly = before && typeof timeline.after === 'number';
+  /** @type {TNode[]} */
+  let nodes;
+  /** @type {Frame[]} */
+  let frames;
+  if (partly) {
+    nodes = before.nodes.slice(0, before.begun);
+    for (const node of timeline.nodes) nodes[node.index] = readNode(node, zero);
+    const begun = new Set(nodes.slice(before.begun).map((node) => node.node));
+    nodes.push(...before.nodes.slice(before.begun).filter((node) => !begun.has(node.node)));
+    frames = before.frames.slice();
+    for (const frame of timeline.frames) frames[frame.index] = readFrame(frame, zero);
+  } else {
+    const kept = (/** @type {any} */ node, /** @type {number} */ at) => {
+      const was = since ? before?.nodes[at] : undefined;
+      return was && was.node === node.name && was.status === node.status && was.visits.length === node.visits.length && settled(node, since) ? was : undefined;
+    };
+    nodes = timeline.nodes.map((/** @type {any} */ node, /** @type {number} */ at) => kept(node, at) ?? readNode(node, zero));
+    frames = timeline.frames.map((/** @type {any} */ frame) => readFrame(frame, zero));
+  }
   return {
     run_id: timeline.run_id, name: timeline.name, dialect: timeline.dialect, status: timeline.status, driven: Boolean(timeline.driven), events: timeline.events, began: zero,
     last: zero + (timeline.until?.ms ?? 0), threads: timeline.threads ?? [], source: timeline.source ?? null, recovery: timeline.recovery ?? [], frames, nodes,
+    begun: timeline.begun ?? nodes.length,
   };
 }
 
@@ -196,4 +218,15 @@ export function frameTally(model, frames, n) {
     all[word]++;
   }
   return all;
+}
+
+/**
+ * How far a fork's join had come at an event: how many paths count for it, and how many it takes (E-38).
+ * @param {Visit} visit @param {{ran: number, failed: number}} tally @returns {{n: number, need: number, of: number} | null}
+ */
+export function joinFill(visit, tally) {
+  const { join, of } = /** @type {any} */ (visit.paths) ?? {};
+  if (!join || !of) return null;
+  const failing = join.strategy.endsWith('FAILED');
+  return { n: failing ? tally.failed : tally.ran, need: join.count ?? (join.strategy.startsWith('ANY') ? 1 : of), of };
 }

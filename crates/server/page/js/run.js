@@ -1,5 +1,5 @@
 /** A run: its lanes, the scrubber, its threads, and what is chosen of them (S-22 … S-26). */
-import { html, Text, Status, Problem, Tabs, useAsked, useEffect, useMemo, useRef, useState, useStore, said } from './ui.js';
+import { html, Text, Status, Problem, Tabs, useAsked, useEffect, useMemo, useLately, useRef, useState, useStore, said } from './ui.js';
 import { Lanes } from './lanes.js';
 import { Scrubber } from './scrubber.js';
 import { Thread } from './thread.js';
@@ -99,8 +99,8 @@ export function Run() {
     const timer = setTimeout(() => setLate(asked), late === null && asked === null ? 0 : 70);
     return () => clearTimeout(timer);
   }, [asked]);
-  const beat = model && late === null ? model.events : 0;
-  const { value: run } = useAsked(() => (model ? source.run(id, { at: late }) : Promise.resolve(undefined)), [id, late, beat, !model]);
+  const beat = useLately(model && late === null ? `${model.events} ${model.status} ${model.driven}` : '', 1000);
+  const { value: run } = useAsked(() => (model ? source.run(id, { at: late, brief: 'yes' }) : Promise.resolve(undefined)), [id, late, beat, !model]);
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
   const { value: explained } = useAsked(() => (model ? source.explain(id) : Promise.resolve(undefined)), [id, !model, model?.driven ? Math.floor(model.events / 200) : model?.events]);
   const { value: told } = useAsked(() => (model ? source.events(id, { after: n - 1, limit: 1 }) : Promise.resolve(undefined)), [id, late ?? beat, !model]);

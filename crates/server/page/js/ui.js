@@ -70,6 +70,25 @@ export function useAsked(ask, of) {
   return state;
 }
 
+/**
+ * A value that changes often, at most so often: its last change is never left out.
+ * @template T @param {T} value @param {number} ms @returns {T}
+ */
+export function useLately(value, ms) {
+  const [shown, set] = useState(value);
+  const last = useRef({ at: 0, value });
+  last.current.value = value;
+  useEffect(() => {
+    if (Object.is(shown, value)) return undefined;
+    const timer = setTimeout(() => {
+      last.current.at = Date.now();
+      set(last.current.value);
+    }, Math.max(0, last.current.at + ms - Date.now()));
+    return () => clearTimeout(timer);
+  }, [value, shown]);
+  return shown;
+}
+
 /** Text from anywhere: what would mislead is made visible (S-28). */
 export function Text({ of, max = 0 }) {
   const text = of === undefined || of === null ? '' : String(of);

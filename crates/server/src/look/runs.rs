@@ -57,11 +57,16 @@ fn is_driven(app: &App, info: &RunInfo) -> bool {
 /// `GET /v1/runs/{id}`.
 pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
     let id = app.run_id(call)?;
-    Ok(Reply::json(object(app, &id, call.number("at"))?))
+    let brief = call.text("brief") == Some("yes");
+    Ok(Reply::json(described(app, &id, call.number("at"), brief)?))
 }
 
 /// C-02's object, with what the list says of the run.
 pub(crate) fn object(app: &App, id: &str, at: Option<u64>) -> Result<Value, Problem> {
+    described(app, id, at, false)
+}
+
+fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value, Problem> {
     let driven = app.store.is_driven(id).unwrap_or(true);
     let info = app.store.run(id)?;
     let graph = graph_of(&app.store, &info)?;
@@ -77,13 +82,14 @@ pub(crate) fn object(app: &App, id: &str, at: Option<u64>) -> Result<Value, Prob
             // Whoever drives it drives its present, not its past.
             driven: driven || past,
         };
-        let mut object = report.json();
+        let mut object = if brief { report.brief() } else { report.json() };
         if let Some(fields) = object.as_object_mut() {
             fields.insert("name".to_owned(), info.name.as_str().into());
             fields.insert("dialect".to_owned(), info.dialect.as_str().into());
             fields.insert("started".to_owned(), time::rfc3339(info.started_ms).into());
             fields.insert("ended".to_owned(), json!(info.ended_ms.filter(|_| !past).map(time::rfc3339)));
             fields.insert("driven".to_owned(), driven.into());
+            fields.insert("parent".to_owned(), json!(info.parent));
             fields.insert("at".to_owned(), run.state.events().into());
             fields.insert("events".to_owned(), events.into());
             let fork = info.fork.as_ref().map(|fork| json!({"run": fork.run, "events": fork.events}));

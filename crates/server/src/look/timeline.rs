@@ -20,8 +20,9 @@ pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
     let id = app.run_id(call)?;
     let driven = app.store.is_driven(&id).unwrap_or(true);
     let info = app.store.run(&id)?;
+    let after = call.number("after");
     let object = app.kept.look(&id, call.number("at"), |run, events| {
-        let shown = Shown::of(run, driven, events);
+        let shown = Shown { after, ..Shown::of(run, driven, events) };
         let mut object = json!({
             "run_id": id,
             "name": info.name,
@@ -30,14 +31,15 @@ pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
             "driven": driven,
             "at": run.state.events(),
             "events": events,
+            "after": after,
+            "begun": run.timeline.nodes().len(),
             "zero": time::rfc3339(shown.zero),
             "until": run.timeline.last().map(|last| shown.moment(last)),
             "source": run.timeline.source(),
         });
         if let Some(fields) = object.as_object_mut() {
             fields.insert("threads".to_owned(), threads::all(run).into());
-            let frames: Vec<Value> = run.timeline.frames().iter().map(|frame| shown.frame(frame)).collect();
-            fields.insert("frames".to_owned(), frames.into());
+            fields.insert("frames".to_owned(), shown.frames().into());
             fields.insert("nodes".to_owned(), shown.nodes().into());
             fields.insert("recovery".to_owned(), shown.recovery().into());
         }
@@ -55,6 +57,8 @@ struct Shown<'t> {
     now: i64,
     /// Whether what has begun goes on.
     goes_on: bool,
+    /// Only what has changed behind this event.
+    after: Option<u64>,
 }
 
 impl<'t> Shown<'t> {
@@ -65,7 +69,7 @@ impl<'t> Shown<'t> {
         // What was to be tried again after a while was, at a moment of the past, as that had it.
         let now = timeline.last().filter(|_| past).map_or_else(|| SystemClock.now_ms(), |last| last.at);
         let goes_on = past || driven || run.state.status() != RunStatus::Running;
-        Self { run, timeline, zero, now, goes_on }
+        Self { run, timeline, zero, now, goes_on, after: None }
     }
 
     fn moment(&self, moment: Moment) -> Value {
@@ -74,6 +78,25 @@ impl<'t> Shown<'t> {
 
     fn maybe(&self, moment: Option<Moment>) -> Value {
         moment.map_or(Value::Null, |moment| self.moment(moment))
+    }
+
+    /// Whether what ended then, if it has, is not as it was at the event that is asked for.
+    fn has_changed(&self, ended: Option<Moment>) -> bool {
+        self.after.is_none_or(|after| ended.is_none_or(|ended| ended.n > after))
+    }
+
+    /// With its place in the whole list, where only a part of that is given.
+    fn placed(&self, at: usize, mut object: Value) -> Value {
+        if let (Some(fields), Some(_)) = (object.as_object_mut(), self.after) {
+            fields.insert("index".to_owned(), at.into());
+        }
+        object
+    }
+
+    fn frames(&self) -> Vec<Value> {
+        let all = self.timeline.frames().iter().enumerate();
+        let changed = all.filter(|(_, frame)| self.has_changed(frame.ended));
+        changed.map(|(at, frame)| self.placed(at, self.frame(frame))).collect()
     }
 
     fn frame(&self, frame: &FrameTimeline) -> Value {
@@ -90,7 +113,13 @@ impl<'t> Shown<'t> {
 
     /// Those that something has happened to, then the others of the document's own graph.
     fn nodes(&self) -> Vec<Value> {
-        let mut nodes: Vec<Value> = self.timeline.nodes().iter().map(|node| self.node(node)).collect();
+        let ended = |node: &NodeTimeline| node.visits.last().and_then(|visit| visit.ended);
+        let all = self.timeline.nodes().iter().enumerate();
+        let changed = all.filter(|(_, node)| self.has_changed(ended(node)));
+        let mut nodes: Vec<Value> = changed.map(|(at, node)| self.placed(at, self.node(node))).collect();
+        if self.after.is_some() {
+            return nodes;
+        }
         let graph = self.run.state.graph();
         let others = graph.nodes.values().filter(|def| self.timeline.root(&def.id).is_none());
         nodes.extend(others.map(|def| {

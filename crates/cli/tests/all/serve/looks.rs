@@ -73,6 +73,8 @@ fn s05_views_cost_their_page_and_have_a_past() {
             (&shown["threads"], &shown["status"], &json!(at))
         );
     }
+    let brief = server.get(&format!("/v1/runs/{run}?brief=yes"));
+    assert_eq!((&brief["output"], &brief["threads"]), (&whole["output"], &Value::Null));
     let missing = server.ask("GET", &format!("/v1/runs/{run}?at={}", events + 1), None).is(404).json();
     assert_eq!(missing["code"], "unknown-event");
     // Pages of runs.
@@ -113,6 +115,21 @@ fn s03_a_timeline_has_what_happened_when() {
         (&before["nodes"][0]["status"], &before["nodes"][0]["visits"]),
         (&json!("not_started"), &json!([]))
     );
+    // What has changed since an event, in its places, makes the whole of what was there by then.
+    for after in 1..=timeline["events"].as_u64().unwrap() {
+        let before = server.get(&format!("/v1/runs/{run}/timeline?at={after}"));
+        let changed = server.get(&format!("/v1/runs/{run}/timeline?after={after}"));
+        for list in ["nodes", "frames"] {
+            let begun = timeline["begun"].as_u64().unwrap();
+            let until = if list == "nodes" { usize::try_from(begun).unwrap() } else { usize::MAX };
+            for (at, whole) in timeline[list].as_array().unwrap().iter().take(until).enumerate() {
+                let new = changed[list].as_array().unwrap().iter().find(|one| one["index"] == at);
+                let mut shown = new.unwrap_or(&before[list][at]).clone();
+                shown.as_object_mut().unwrap().remove("index");
+                assert_eq!(&shown, whole, "{list} {at} after {after}");
+            }
+        }
+    }
 }
 
 /// What the API says of a run's waits, of its graph and of two runs is what the command line says.
