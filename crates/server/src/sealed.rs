@@ -91,8 +91,14 @@ impl Said<'_> {
         for name in names {
             nodes.insert(name.to_owned(), self.get(&format!("/nodes/{}", quoted(name)))?);
         }
-        let events = self.events()?;
-        Ok(json!({"run": run, "timeline": timeline, "events": events, "threads": threads, "nodes": nodes}))
+        Ok(json!({
+            "run": run,
+            "timeline": timeline,
+            "explain": self.get("/explain")?,
+            "events": self.events()?,
+            "threads": threads,
+            "nodes": nodes,
+        }))
     }
 
     /// The answer to a request for something of the run.

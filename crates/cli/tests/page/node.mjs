@@ -1,9 +1,12 @@
-// S-24: a node's request as it was sent, and what came back.
+// S-24, S-23: a node's request as it was sent, what came back, whom it waited for and whose messages it saw; and who saw a message.
 import { assert, browse, cli, letter, replies, serve, write } from './harness.mjs';
 
 const document = write('letter.json', letter);
 const script = write('replies.yaml', replies());
 cli('run', document, '--script', script, '--run-id', 'letter');
+const both = write('both.json', { task: 'Say it twice.', nodes: ['first', 'second'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `The ${id} time.` })) });
+cli('run', both, '--script', write('both.yaml', "- when: {}\n  reply: { text: 'Said.' }\n"), '--run-id', 'both');
+assert.deepEqual(cli('explain', 'both', '--node', 'second').nodes[0].messages_from, ['first']);
 const server = await serve(['--script', script]);
 await browse(server, async (page) => {
   await page.goto(`${server.origin}/#/run/letter`);
@@ -13,6 +16,12 @@ await browse(server, async (page) => {
   await panel.getByText('Request as sent').click();
   await panel.locator('.json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
   await panel.locator('.node-call .markdown', { hasText: 'We are sorry' }).first().waitFor();
+  // As `explain` has it.
+  const told = cli('explain', 'letter', '--node', 'write').nodes[0];
+  assert.ok(told.waited_for.length > 0);
+  const waits = await panel.locator('.waits li').allTextContents();
+  for (const { node, why } of told.waited_for) assert.ok(waits.some((text) => text.includes(node) && text.includes(why)), `it waited for ${node}: ${waits}`);
+  await page.locator('.flow .arrow.a-read.near').first().waitFor({ state: 'attached' });
   // From node to node, by the keyboard as well.
   await page.locator('.lanes-box').focus();
   await page.keyboard.press('ArrowUp');
@@ -20,5 +29,7 @@ await browse(server, async (page) => {
   assert.match(page.url(), /node=judge/);
   await page.keyboard.press('Escape');
   await panel.locator('h2').waitFor({ state: 'detached' });
+  await page.goto(`${server.origin}/#/run/both`);
+  await page.locator('.thread .message', { hasText: 'Said.' }).first().locator('.seen button', { hasText: 'second' }).waitFor();
 });
 await server.stop();

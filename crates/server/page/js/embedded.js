@@ -48,7 +48,7 @@ export function embedded() {
       return later({ thread: name, from, of: all.length, messages: all.slice(from, from + Number(query?.limit ?? 100)) });
     },
     node: (/** @type {string} */ _, /** @type {string} */ node, /** @type {any} */ query) => (inside.nodes[node] ? later(as(inside.nodes[node], until(query?.at))) : none()),
-    explain: () => later({ nodes: [] }),
+    explain: () => later(inside.explain ?? { nodes: [] }),
     events: (/** @type {string} */ _, /** @type {any} */ query) => {
       const after = Number(query?.after ?? 0);
       return later({ events: (inside.events ?? []).slice(after, after + Number(query?.limit ?? 100)) });

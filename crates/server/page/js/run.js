@@ -43,7 +43,7 @@ function Head({ run, model, n, live, act }) {
       ${tokens(run?.usage) > 0 && html`<span>${count(tokens(run.usage))} ${t('tokens')}</span>`}${run?.usage?.cost > 0 && html`<span>${cost(run.usage.cost)}</span>`}
       ${model.dialect === 'evolve' && !source.sealed && html`<span><a href=${link('evolution', evolutionOf(model.run_id))}>${t('measures')}</a> · <a href=${link('runs', '', { parent: model.run_id })}>${t('its-runs')}</a></span>`}
       ${run?.parent && !source.sealed && html`<span>${t('begun-by')} <a href=${link('run', run.parent)}><${Text} of=${run.parent} max=${60} /></a></span>`}
-      ${sourceOf(model) && html`<span>${t('fork-of')} <a href=${link('run', sourceOf(model) ?? '', { at: forkedAt(model) ? forkedAt(model) - 1 : undefined })}><${Text} of=${sourceOf(model)} max=${60} /></a> · <a href=${link('diff', '', { a: sourceOf(model), b: model.run_id })}>${t('compare')}</a></span>`}
+      ${sourceOf(model) && html`<span>${t('fork-of')} ${source.sealed ? html`<${Text} of=${sourceOf(model)} max=${60} />` : html`<a href=${link('run', sourceOf(model) ?? '', { at: forkedAt(model) ? forkedAt(model) - 1 : undefined })}><${Text} of=${sourceOf(model)} max=${60} /></a> · <a href=${link('diff', '', { a: sourceOf(model), b: model.run_id })}>${t('compare')}</a>`}</span>`}
       ${run?.saved?.model_calls + run?.saved?.tool_calls > 0 && html`<span class="is-reused">↺ ${t('saved-calls', { n: run.saved.model_calls + run.saved.tool_calls })}</span>`}
       <span class="counts">${['running', 'asks', 'again', 'failed', 'cancelled', 'reused', 'ran'].filter((word) => counts[word]).map((word) => html`<span class=${`is-${word}`}>${counts[word]} ${t(word)}</span>`)}</span></div>
     ${!viewer && html`<div class="run-acts">
@@ -102,7 +102,16 @@ export function Run() {
   const beat = useLately(model && late === null ? `${model.events} ${model.status} ${model.driven}` : '', 1000);
   const { value: run } = useAsked(() => (model ? source.run(id, { at: late, brief: 'yes' }) : Promise.resolve(undefined)), [id, late, beat, !model]);
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
-  const { value: explained } = useAsked(() => (model ? source.explain(id) : Promise.resolve(undefined)), [id, !model, model?.driven ? Math.floor(model.events / 200) : model?.events]);
+  // Whom nodes waited for is read off the whole journal: the longer that takes, the less often it is asked for while a run goes on.
+  const reading = useRef(0);
+  const explainAt = useLately(model ? `${model.events} ${model.driven}` : '', model?.driven ? Math.max(3000, 20 * reading.current) : 0);
+  const { value: explained } = useAsked(async () => {
+    if (!model) return undefined;
+    const began = performance.now();
+    const got = await source.explain(id);
+    reading.current = performance.now() - began;
+    return got;
+  }, [id, explainAt]);
   const { value: told } = useAsked(() => (model ? source.events(id, { after: n - 1, limit: 1 }) : Promise.resolve(undefined)), [id, late ?? beat, !model]);
   const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
   const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
