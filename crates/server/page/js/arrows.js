@@ -94,8 +94,9 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     const left = Math.max(opener.x1 + 3, trunk.left);
     add('taken', `f${lane.key}`, step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
     const main = model.nodes[frame.opener].visits[opener.bar.visit].join?.main;
-    if (last.n1 !== null && lane.status === 'completed' && (lane.kind !== 'path' || !main || main === frame.key))
-      add(lane.kind === 'path' && !main ? 'sent' : 'taken', `j${lane.key}`, turn(X(last.n1) - 2, y, Math.max(X(last.n1) + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, X(last.n1), y, opener.y, near);
+    // The conversation of the main path goes on, or that of what is no path; of other paths there is what they gave.
+    if (last.n1 !== null && lane.status === 'completed')
+      add(lane.kind === 'path' && main !== frame.key ? 'sent' : 'taken', `j${lane.key}`, turn(X(last.n1) - 2, y, Math.max(X(last.n1) + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, X(last.n1), y, opener.y, near);
   }
   const byName = reads.length || waits.length ? new Map(model.nodes.map((/** @type {any} */ node, /** @type {number} */ i) => [node?.node, i])) : new Map();
   const lead = (/** @type {string} */ kind, /** @type {{from: string, to: string}} */ one, /** @type {boolean} */ near) => {

@@ -50,6 +50,7 @@ export const chinese = {
   tool: '工具',
   person: '人',
   flow: '流程',
+  after: '等待过',
   'taken-over': '接过的对话',
   sent: '送出的结果',
   read: '读取的值',

@@ -50,6 +50,7 @@ export const english = {
   tool: 'tool',
   person: 'person',
   flow: 'flow',
+  after: 'waited for',
   'taken-over': 'thread taken over',
   sent: 'result sent',
   read: 'value read',

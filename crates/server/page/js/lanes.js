@@ -214,7 +214,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
     <div class="lanes-tools">
       <div class="legend" aria-hidden="true">
         <span class="k-model">${t('model')}</span><span class="k-tool">${t('tool')}</span><span class="k-person">${t('person')}</span><span class="k-flow">${t('flow')}</span>
-        <span class="l-taken">${t('taken-over')}</span><span class="l-sent">${t('sent')}</span><span class="l-read">${t('read')}</span>${waits.length > 0 && html`<span class="l-after">${t('waited-for')}</span>`}
+        <span class="l-taken">${t('taken-over')}</span><span class="l-sent">${t('sent')}</span><span class="l-read">${t('read')}</span>${waits.length > 0 && html`<span class="l-after">${t('after')}</span>`}
       </div>
       <div class="seg" role="group" aria-label=${t('scale')}>
         ${['steps', 'time'].map((one) => html`<button type="button" aria-pressed=${String(kind === one)} title=${t(`scale-${one}-why`)} onClick=${() => scaleKind.set(one)}>${t(`scale-${one}`)}</button>`)}
