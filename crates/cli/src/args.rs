@@ -299,6 +299,38 @@ pub(crate) struct AnswerArgs {
     pub(crate) exec: Exec,
 }
 
+const MESSAGE_HELP: &str = "\
+Examples:
+  selvedge message 1kq3 'The file of March is wrong; take April.'
+  selvedge message @ --to research 'Only sources after 2020.'
+  selvedge message 1kq3 @notes.md --by ada
+
+An agent has it in its conversation before its model is asked the next time, behind the results of the calls that are under way; if it was about to \
+end, it goes on. --to is needed where several agents go on at once. A run that another process drives is told there, and goes on there.";
+
+/// `selvedge message`.
+#[derive(Args, Debug)]
+#[command(after_help = MESSAGE_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
+pub(crate) struct MessageArgs {
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
+    pub(crate) run: String,
+    /// What is said; @FILE is what a file holds, - what comes on stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: String,
+    /// The node that is meant, or that the agent is in
+    #[arg(long, value_name = "NODE")]
+    pub(crate) to: Option<String>,
+    /// Who says it, for the record
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// Only record the message
+    #[arg(long)]
+    pub(crate) no_continue: bool,
+    /// How it is run from here on.
+    #[command(flatten)]
+    pub(crate) exec: Exec,
+}
+
 const FORK_HELP: &str = "\
 Examples:
   selvedge fork 1kq3                               # its end once more

@@ -20,7 +20,7 @@ pub(crate) fn read_text(said: &str) -> Result<String, String> {
     };
     read.map_err(|error| {
         let whose = file.unwrap_or("stdin");
-        format!("the answer can't be read from {whose}: {error}")
+        format!("it can't be read from {whose}: {error}")
     })
 }
 

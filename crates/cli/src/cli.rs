@@ -4,7 +4,8 @@ mod later;
 
 use self::later::Later;
 use crate::args::{
-    AgentArgs, AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs,
+    AgentArgs, AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MessageArgs, MigrateArgs, ResumeArgs,
+    RunArgs,
 };
 use crate::commands::evolve::args::EvolveArgs;
 use crate::commands::serve::ServeArgs;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Resume(Later<ResumeArgs>),
     /// Answer a run that waits for a person, and go on with it
     Answer(Later<AnswerArgs>),
+    /// Tell an agent something that it has not asked for
+    Message(Later<MessageArgs>),
     /// Go on from any event of a run as a new run, with or without edits
     Fork(Later<ForkArgs>),
     /// End a run, whether or not a process drives it

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod evolve;
 mod fork;
 mod import;
+mod message;
 mod migrate;
 mod refused;
 mod resume;
@@ -84,6 +85,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Check(args) => check::check(&args, &cli.common, ui),
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
+        Command::Message(args) => message::message(&args, &cli.common, ui.clone()),
         Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, ui),
         Command::Serve(args) => serve::serve(&args, &cli.common, ui),

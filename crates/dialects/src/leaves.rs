@@ -33,7 +33,10 @@ impl Talk {
         let Self { prompt, model, in_rounds, retry, timeout_s, between } = self;
         let prompt = Act::AppendText(prompt);
         if in_rounds {
-            let rounds = Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between };
+            // Of an agent; to a node that a document names its own questions are put (E-21).
+            let takes_messages = between.is_some();
+            let rounds =
+                Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between, takes_messages };
             let mut drafts = vec![("prompt", prompt, rounds.entry())];
             drafts.extend(rounds.leaves(OUT));
             return drafts;

@@ -72,6 +72,8 @@ pub enum Event {
         /// The answer.
         value: Box<Value>,
     },
+    /// Input: a person says something that answers no question (E-43).
+    PersonMessage(Box<PersonMessage>),
     /// Input: the run was cancelled.
     CancelRequested,
     /// Input: the run's time was up.
@@ -309,6 +311,19 @@ pub enum Event {
     },
 }
 
+/// What a person says to a run that answers no question ([`Event::PersonMessage`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersonMessage {
+    /// What is said.
+    pub text: Arc<str>,
+    /// The node that is meant, or that opened whoever is, as events call it; without it the next one that takes messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Arc<str>>,
+    /// Who says it, for the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<str>>,
+}
+
 /// How a join was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -426,6 +441,8 @@ pub enum Body {
     Output(EffectId),
     /// What a person said, by the ask's id.
     Answer(Arc<str>),
+    /// What a person said that answers no question, by its number among these, from 0.
+    PersonMessage(u32),
 }
 
 /// Messages of a thread that are there no more ([`Event::Edited`]).
@@ -464,6 +481,7 @@ impl Event {
                 | Event::Completed { .. }
                 | Event::Lost { .. }
                 | Event::Answered { .. }
+                | Event::PersonMessage(_)
                 | Event::CancelRequested
                 | Event::Expired { .. }
                 | Event::BudgetSet { .. }

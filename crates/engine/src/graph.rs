@@ -210,6 +210,8 @@ pub enum Guard {
     Every(u16),
     /// The thread of the node has more bytes than this.
     Over(u32),
+    /// A person has said something to the node that it has not taken yet (E-43).
+    Messages,
 }
 
 /// What a leaf does.
@@ -302,6 +304,8 @@ pub enum Act {
     Compute(Arc<str>, Expression),
     /// Tells the user something, under a code.
     Warn(Arc<str>, Template),
+    /// Appends what people have said to the node since it did so last, each as a user message of its thread (E-43).
+    TakeMessages,
     /// Binds tools in the scope of the flow that the node is in (E-41): an object of definitions by name ([`ToolDef`]). `null`
     /// takes a binding back.
     Bind(JsonTemplate),

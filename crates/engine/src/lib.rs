@@ -67,17 +67,17 @@ mod work;
 
 pub use effect::*;
 pub use event::{
-    Asked, Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record,
-    Recovered, Replaced, StandIn, Start,
+    Asked, Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits,
+    PersonMessage, Record, Recovered, Replaced, StandIn, Start,
 };
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
 pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
-    Afresh, Asking, Declined, JoinView, NodeSoFar, NodeView, Origin, PathEnd, PathView, PendingEffect, Place,
-    Publication, Published, Recording, RunStatus, RuntimeValue, Saved, State, StepResult, Usage, View,
-    answered, done, reasoned, tool_text,
+    Afresh, Asking, Declined, JoinView, MessageRefusal, NodeSoFar, NodeView, Origin, PathEnd, PathView,
+    PendingEffect, Place, Publication, Published, Recording, RunStatus, RuntimeValue, Saved, State,
+    StepResult, Usage, View, answered, done, reasoned, tool_text,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::{Messages, ThreadView};

@@ -24,6 +24,7 @@ mod finish;
 mod flow;
 mod fork;
 mod frame;
+mod heard;
 mod inputs;
 mod join;
 mod loops;
@@ -33,6 +34,7 @@ mod nodes;
 mod opened;
 mod outcomes;
 mod paths;
+mod people;
 mod phase;
 mod recovery;
 mod request;
@@ -57,6 +59,7 @@ pub use asks::answered;
 pub use doubt::{done, reasoned};
 pub use finish::tool_text;
 pub use fork::Place;
+pub use people::MessageRefusal;
 pub use phase::Publication;
 pub use reuse::{Afresh, Origin, Recording, Saved};
 pub use state::{Asking, Declined, PendingEffect, State};
@@ -122,6 +125,10 @@ impl State {
             Input::Fire(timer) => {
                 self.timers.get(&timer)?;
                 Event::Fired { timer }
+            }
+            Input::PersonMessage(message) => {
+                self.message_refusal(&message).is_none().then_some(())?;
+                Event::PersonMessage(Box::new(message))
             }
             Input::Cancel => Event::CancelRequested,
             Input::Expire(seconds) => Event::Expired { seconds },

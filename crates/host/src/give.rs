@@ -37,7 +37,7 @@ impl Host {
     /// # Errors
     /// There is no such run or ask, its time is up, the answer does not fit or holds a key. The ask stays open.
     pub async fn answer(&self, run: &str, answer: &Answer) -> Result<Given, Error> {
-        self.refuse_key(run, answer)?;
+        self.refuse_key(run, "the answer", answer.texts())?;
         let refused = |run: &RecordedRun, refusal: &Refusal| match refusal {
             Refusal::NotOpen { ask } => no_such_ask(&asks::called(&run.state, ask), run.id(), &run.state),
             Refusal::Misfit { ask, .. } => Error::usage("C-13", "bad-answer", &refusal.to_string())
@@ -64,7 +64,7 @@ impl Host {
     }
 
     /// Gives a run the inputs that `says` makes of it as it stands; `refused` is the error where its driver would not have them.
-    async fn give(
+    pub(crate) async fn give(
         &self,
         run: &str,
         says: &(dyn Fn(&RecordedRun) -> Result<Vec<Input>, Error> + Sync),
@@ -109,13 +109,18 @@ impl Host {
         }
     }
 
-    /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
-    fn refuse_key(&self, run: &str, answer: &Answer) -> Result<(), Error> {
+    /// What is said is recorded: none of it holds a key of this environment, or of the configuration that the run began with (C-06).
+    pub(crate) fn refuse_key<'t>(
+        &self,
+        run: &str,
+        what: &str,
+        mut texts: impl Iterator<Item = &'t str>,
+    ) -> Result<(), Error> {
         let (_, store, id) = self.find(run)?;
         let options = RunOptions::stored(&store.run(&id)?.options);
         let silent = self.clone().heard_by(Arc::new(()), Gate::default());
         let known = secrets::named(&silent.config(&options)?);
-        answer.texts().try_for_each(|text| secrets::refuse_text(&known, "the answer", text))
+        texts.try_for_each(|text| secrets::refuse_text(&known, what, text))
     }
 }
 
@@ -123,6 +128,7 @@ impl Host {
 fn command(mut inputs: Vec<Input>) -> Option<Command> {
     match (inputs.pop(), inputs.is_empty()) {
         (Some(Input::Answer(ask, value)), true) => Some(Command::Answer { ask, value }),
+        (Some(Input::PersonMessage(message)), true) => Some(Command::Message(message)),
         (Some(Input::Cancel), true) => Some(Command::Cancel {}),
         _ => None,
     }

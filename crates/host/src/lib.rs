@@ -76,6 +76,7 @@ mod host;
 pub mod ids;
 pub mod killed;
 pub mod library;
+mod message;
 pub mod models;
 pub mod observer;
 pub mod options;

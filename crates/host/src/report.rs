@@ -149,6 +149,13 @@ impl RunReport<'_> {
             ),
             node: fault.node.clone(),
         }));
+        if self.state.ended().is_some() {
+            all.extend(self.state.untaken_messages().map(|message| Warning {
+                code: "message-not-taken".into(),
+                message: format!("the run has ended, and nobody has taken this message: {}", message.text),
+                node: None,
+            }));
+        }
         all.extend(changed_tools(self.graph, self.state.graph()));
         if !self.driven && self.state.status() == RunStatus::Running {
             let message =

@@ -1,6 +1,6 @@
 //! Commands to a run while it is driven, and why they may be refused (E-43).
 
-use selvedge_engine::{AskKind, Asking, Event, Input, State};
+use selvedge_engine::{AskKind, Asking, Event, Input, PersonMessage, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub enum Command {
         /// What is journaled.
         value: Value,
     },
+    /// Something that answers no question ([`State::message_refusal`]).
+    Message(PersonMessage),
     /// The run is to end now (E-13).
     Cancel {},
 }
@@ -39,6 +41,9 @@ pub enum Refusal {
         /// What does not fit.
         misfit: String,
     },
+    /// Nobody takes such a message: [`State::message_refusal`] says why.
+    #[error("nobody takes this message")]
+    Untaken {},
     /// There is nothing left to say to it.
     #[error("the run has ended")]
     Ended,
@@ -73,6 +78,7 @@ impl Command {
             return Err(Refusal::Ended);
         }
         match self {
+            Self::Message(message) => state.accept(Input::PersonMessage(message)).ok_or(Refusal::Untaken {}),
             Self::Cancel {} => state.accept(Input::Cancel).ok_or(Refusal::Ended),
             Self::Answer { ask, value } => {
                 let Some(asking) = state.asks().get(&ask) else { return Err(Refusal::NotOpen { ask }) };

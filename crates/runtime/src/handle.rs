@@ -5,7 +5,7 @@ use crate::command::{Command, Refusal};
 use crate::driver::{DriveError, Driver, Halt};
 use crate::journal::Journal;
 use crate::stop::Stop;
-use selvedge_engine::{Input, Record, State};
+use selvedge_engine::{Input, PersonMessage, Record, State};
 use selvedge_store::{DriverLock, InboxEntry, InboxWatch, Store, StoreError};
 use serde_json::Value;
 use std::future::pending;
@@ -62,6 +62,14 @@ impl RunHandle {
     /// If it was refused.
     pub async fn answer(&self, ask: impl Into<Arc<str>>, value: Value) -> Result<(), Refusal> {
         self.give(Command::Answer { ask: ask.into(), value }).await
+    }
+
+    /// Says something that answers no question, like [`Command::Message`].
+    ///
+    /// # Errors
+    /// If it was refused.
+    pub async fn message(&self, message: PersonMessage) -> Result<(), Refusal> {
+        self.give(Command::Message(message)).await
     }
 
     /// Cancels the run (E-13).

@@ -2,7 +2,7 @@
 
 use crate::access::Role;
 use crate::act;
-use crate::act::bodies::{Checked, Forked, Resumed, Said, Start};
+use crate::act::bodies::{Checked, Forked, Message, Resumed, Said, Start};
 use crate::app::App;
 use crate::call::{Call, decoded};
 use crate::look;
@@ -245,6 +245,7 @@ pub(crate) static ROUTES: &[Route] = &[
         RUN,
         act::tell::resume,
     ),
+    post("/v1/runs/{id}/messages", "Tells an agent something", Some(of::<Message>), RUN, act::tell::message),
     post("/v1/runs/{id}/asks/{ask}", "Answers an ask", Some(of::<Said>), RUN, act::tell::answer),
     post(
         "/v1/check",

@@ -156,7 +156,7 @@ fn style(event: &Event) -> &'static str {
         | Event::Ended { status: End::Failed, .. }
         | Event::Poisoned { .. } => RED,
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
-        Event::Asked(_) | Event::Answered { .. } => MAGENTA,
+        Event::Asked(_) | Event::Answered { .. } | Event::PersonMessage(_) => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
         Event::Caught { .. } | Event::Recovered(_) | Event::Spliced { .. } | Event::NodeSkipped { .. } => {
             YELLOW
@@ -190,6 +190,10 @@ impl Telling<'_> {
             }
             Event::Answered { ask: answered, value } => {
                 (String::new(), format!("{}: {value}", ask(answered)))
+            }
+            Event::PersonMessage(message) => {
+                let to = message.to.as_deref().unwrap_or_default();
+                (to.to_owned(), format!("{}: {}", message.by.as_deref().unwrap_or("a person"), message.text))
             }
             Event::CancelRequested => (String::new(), String::new()),
             Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
@@ -284,6 +288,7 @@ impl Telling<'_> {
             Body::Call(effect) => format!("the call {}", call(&effect.0)),
             Body::Output(effect) => format!("the result of {}", call(&effect.0)),
             Body::Answer(ask) => format!("the answer to {}", call(ask)),
+            Body::PersonMessage(number) => format!("message {} of a person", number + 1),
         }
     }
 }

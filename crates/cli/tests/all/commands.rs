@@ -18,6 +18,7 @@ mod isolation;
 mod keys;
 mod library;
 mod mcp;
+mod messages;
 mod names;
 mod network;
 mod odd;

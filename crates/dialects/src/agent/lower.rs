@@ -329,6 +329,7 @@ impl Lowering<'_> {
                 note: Some(("limited".into(), yes)),
             },
             between: Some(between),
+            takes_messages: true,
         };
         let prompt = Act::AppendText(Template::parse(self.settings.prompt(EXECUTOR)).ok()?);
         let mut drafts = vec![

@@ -1,6 +1,6 @@
 //! What comes from outside: the inputs, and what a run begins with.
 
-use super::Event;
+use super::{Event, PersonMessage};
 use crate::effect::{EffectId, Outcome, Printed, Took, ToolDef};
 use crate::graph::Graph;
 use crate::machine::Recording;
@@ -21,6 +21,8 @@ pub enum Input {
     Lose(EffectId),
     /// A person answered (E-21).
     Answer(Arc<str>, Value),
+    /// A person says something that answers no question (E-43).
+    PersonMessage(PersonMessage),
     /// The run is to end now (E-13).
     Cancel,
     /// The run's own time limit was reached.
@@ -323,6 +325,7 @@ impl Input {
             }
             Event::Lost { effect } => Input::Lose(effect),
             Event::Answered { ask, value } => Input::Answer(ask, *value),
+            Event::PersonMessage(message) => Input::PersonMessage(*message),
             Event::CancelRequested => Input::Cancel,
             Event::Expired { seconds } => Input::Expire(seconds),
             Event::BudgetSet { budget } => Input::Budget(budget),

@@ -1,5 +1,6 @@
 //! How nodes of a flow follow each other, and the leaves that open frames: fork, loop and sub (E-34).
 
+use super::Act;
 use crate::expression::Condition;
 use crate::ids::{GraphIx, NodeIx};
 use crate::template::JsonTemplate;
@@ -44,6 +45,21 @@ pub enum When {
     Fault,
     /// After a success, if this is `true`; anything that is no boolean is the fault `input_error`.
     Holds(Condition),
+}
+
+impl Act {
+    /// The graphs that it opens frames of.
+    pub(crate) fn graphs(&self) -> Vec<GraphIx> {
+        match self {
+            Self::Fork(paths) => match &paths.of {
+                PathsOf::Listed(paths) => paths.iter().map(|(_, graph)| *graph).collect(),
+                PathsOf::Each { graph, .. } => vec![*graph],
+            },
+            Self::Loop(times) => vec![times.graph],
+            Self::Sub(sub) => vec![sub.graph],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Opens a frame for each of its paths, from a snapshot of the threads, and joins them again.

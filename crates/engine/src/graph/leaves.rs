@@ -76,6 +76,7 @@ impl Node {
                         Act::Open { from: place, .. } | Act::Publish { to: place, .. } => {
                             flow.thread.is_some() && thread(place)
                         }
+                        Act::TakeMessages => flow.thread.is_some(),
                         _ => true,
                     }
             })
@@ -84,7 +85,8 @@ impl Node {
     /// Whether a way through its flow may go on for ever without an event: leaves that can be passed without one lead to
     /// each other (E-12).
     pub(crate) fn spins(&self, graph: &Graph) -> bool {
-        let passes = |leaf: &Leaf| matches!(leaf.act, Act::AwaitRetirement | Act::Answer { .. });
+        let passes =
+            |leaf: &Leaf| matches!(leaf.act, Act::AwaitRetirement | Act::Answer { .. } | Act::TakeMessages);
         let flow = &self.body;
         graph.leaves(self).enumerate().any(|(from, leaf)| {
             let next = || leaf.next.iter().filter_map(|edge| Graph::target(flow, LeafIx::new(from), edge));

@@ -37,6 +37,9 @@ pub struct Rounds {
     pub at_limit: AtLimit,
     /// What happens between rounds, if something does.
     pub between: Option<Between>,
+    /// Whether what people say at any moment is said to the model: behind the results of the round in which it came, or behind the last reply,
+    /// which then is not the last (E-43).
+    pub takes_messages: bool,
 }
 
 /// What happens at the limit.
@@ -71,6 +74,7 @@ pub type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
 
 const MODEL: &str = "model";
 const TOOLS: &str = "tools";
+const MESSAGES: &str = "messages";
 
 impl Rounds {
     /// The edges of whatever stands before the loop.
@@ -79,29 +83,37 @@ impl Rounds {
             AtLimit::Conclude => "conclude",
             AtLimit::HandOver { .. } => "hand_over",
         };
-        vec![(Guard::Exhausted, limit), (Guard::Always, MODEL)]
+        let messages = self.takes_messages.then_some((Guard::Messages, MESSAGES));
+        messages.into_iter().chain([(Guard::Exhausted, limit), (Guard::Always, MODEL)]).collect()
     }
 
     /// The leaves, the model's first. When the loop ends it goes on at `out`.
     pub fn leaves(self, out: &'static str) -> Vec<Draft> {
         let entry = self.entry();
-        let Self { model, retry, timeout_s, at_limit, between } = self;
+        let Self { model, retry, timeout_s, at_limit, between, takes_messages } = self;
         let every = between.map(|between| Guard::Every(between.every));
         let end: Vec<_> = match every {
             Some(every) => vec![(every, out), (Guard::Always, "between_last")],
             None => vec![(Guard::Always, out)],
         };
-        let after = |first: Guard, to| [(first, to)].into_iter().chain(end.clone()).collect::<Vec<_>>();
+        let messages = takes_messages.then_some((Guard::Messages, MESSAGES));
+        let after = |first: Guard, to, more: Option<_>| {
+            [(first, to)].into_iter().chain(more).chain(end.clone()).collect::<Vec<_>>()
+        };
         let over = between.and_then(|between| between.over).map(Guard::Over);
         let round = every.into_iter().chain(over).map(|guard| (guard, "between")).chain(entry.clone());
         let mut leaves = vec![
-            (MODEL, Act::Infer(Box::new(model.clone())), after(Guard::Calls, TOOLS)),
+            (MODEL, Act::Infer(Box::new(model.clone())), after(Guard::Calls, TOOLS, messages)),
             (TOOLS, Act::Answer { run: true, retry, timeout_s }, round.collect()),
         ];
         match at_limit {
             AtLimit::Conclude => {
                 let conclude = Infer { offer_tools: false, ..model };
-                leaves.push(("conclude", Act::Infer(Box::new(conclude)), after(Guard::Calls, "refuse")));
+                leaves.push((
+                    "conclude",
+                    Act::Infer(Box::new(conclude)),
+                    after(Guard::Calls, "refuse", None),
+                ));
                 leaves.push(("refuse", Act::Answer { run: false, retry, timeout_s }, end));
             }
             AtLimit::HandOver { ask, model, note } => {
@@ -122,8 +134,14 @@ impl Rounds {
             let aside = |last| {
                 Act::Loop(Box::new(Loop { graph, times: Times::Aside { last }, limit: 1, timeout_s: None }))
             };
-            leaves.push(("between", aside(false), entry));
-            leaves.push(("between_last", aside(true), vec![(Guard::Always, out)]));
+            leaves.push(("between", aside(false), entry.clone()));
+            let last = messages.into_iter().chain([(Guard::Always, out)]).collect();
+            leaves.push(("between_last", aside(true), last));
+        }
+        if takes_messages {
+            // It takes all there are, so that it never leads to itself.
+            let on = entry.into_iter().filter(|(guard, _)| *guard != Guard::Messages);
+            leaves.push((MESSAGES, Act::TakeMessages, on.collect()));
         }
         leaves
     }

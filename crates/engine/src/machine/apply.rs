@@ -7,7 +7,7 @@ use super::phase::{CallsPhase, Got, Publication, Slot, SlotState};
 use super::size::LARGE_OUTPUT;
 use super::state::{PendingEffect, State, Status};
 use crate::effect::EffectId;
-use crate::event::{Body, End, Event, Start};
+use crate::event::{Body, End, Event, PersonMessage, Start};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Graph, Guard, Leaf};
 use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ROOT};
@@ -29,6 +29,7 @@ impl State {
             }
             Event::Lost { effect } => self.lost(effect),
             Event::Answered { ask, value } => self.answered(ask, value),
+            Event::PersonMessage(message) => self.people.push(PersonMessage::clone(message)),
             Event::Fired { timer } => self.fired(timer),
             Event::CancelRequested => {
                 let fault = Fault::new(FaultKind::Cancelled, "the run was cancelled");
@@ -290,6 +291,7 @@ impl State {
             Guard::Fault => caught,
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Every(rounds) => visit.rounds.checked_rem(rounds.into()) == Some(0),
+            Guard::Messages => self.next_message(node).is_some(),
             Guard::Over(bytes) => visit.thread.bytes() > u64::from(bytes),
             Guard::Exhausted => match act {
                 Act::AwaitRetirement => self.no_more_reflection(node, visit),
@@ -325,6 +327,8 @@ impl State {
         let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::AwaitRetirement) {
             self.await_turn(node);
+        } else if matches!(act, Act::TakeMessages) && self.next_message(node).is_none() {
+            self.move_on(node);
         } else if matches!(act, Act::Answer { .. }) {
             let calls = self.visit_mut(node).map(Visit::take_reply_calls).unwrap_or_default();
             let slots = self.slots(node, leaf, calls);
@@ -374,6 +378,7 @@ impl State {
             }
             Body::Output(_) => self.append_output(node),
             Body::Answer(_) => self.append_answer(node),
+            Body::PersonMessage(number) => self.append_person_message(node, *number),
         }
     }
 

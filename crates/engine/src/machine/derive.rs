@@ -30,7 +30,7 @@ impl State {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
             (Act::Set(..) | Act::Compute(..) | Act::Give(_) | Act::Bind(_) | Act::Edit(_), _) => true,
-            (Act::Warn(..), _) => true,
+            (Act::Warn(..) | Act::TakeMessages, _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -108,6 +108,7 @@ impl State {
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
             Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
             Act::Bind(tools) => Some(self.derive_bind(node, tools)),
+            Act::TakeMessages => self.derive_take(node),
             Act::Warn(code, text) => Some(match self.text(node, text) {
                 Ok(text) => {
                     let warning = Box::new(Warning::at(code, &self.name(node), text));

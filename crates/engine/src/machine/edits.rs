@@ -40,7 +40,18 @@ impl State {
     pub(super) fn roll_back_round(&self, node: NodeRef, visit: &Visit) -> Event {
         // What stands there before the first round is not the visit's own.
         let own = visit.rounds > 0;
-        let replaced = if own { self.rolled_back(node, &visit.thread) } else { Vec::new() };
+        let round = if own { self.rolled_back(node, &visit.thread) } else { Vec::new() };
+        // What people have said in it stays (E-43).
+        let said = |at: &usize| self.at(&visit.thread, *at).is_some_and(|message| message.role == Role::User);
+        let mut replaced: Vec<Replaced> = Vec::new();
+        for at in
+            round.iter().flat_map(|round| round.start as usize..round.end as usize).filter(|at| !said(at))
+        {
+            match replaced.last_mut().filter(|last| last.end as usize == at) {
+                Some(last) => last.end += 1,
+                None => replaced.push(Replaced::gone(at, at + 1)),
+            }
+        }
         Event::Edited { node: self.name(node), thread: self.own_thread(node), replaced }
     }
 

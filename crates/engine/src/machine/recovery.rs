@@ -92,6 +92,7 @@ impl Visit {
             | Guard::Exhausted
             | Guard::Fault
             | Guard::Every(_)
+            | Guard::Messages
             | Guard::Over(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
 use super::frame::{Frame, Frames};
+use super::heard::PersonMessages;
 use super::node::{Done, NodePhase, Visit};
 use super::reuse::cache::{Keys, ReuseCache, Spot, Turn};
 use super::reuse::lineage::Lineage;
@@ -51,6 +52,8 @@ pub struct State {
     pub(crate) timers: BTreeMap<Arc<str>, Wait>,
     /// Writes in doubt that are not to run again, by the ask (E-05).
     pub(crate) declined: BTreeMap<Arc<str>, Declined>,
+    /// What people have said that answers no question (E-43).
+    pub(crate) people: PersonMessages,
     pub(crate) usage: Usage,
     /// How often it began to count from nothing.
     pub(crate) resets: u32,
@@ -159,6 +162,7 @@ impl State {
             asks: BTreeMap::new(),
             timers: BTreeMap::new(),
             declined: BTreeMap::new(),
+            people: PersonMessages::default(),
             usage: Usage::default(),
             resets: 0,
             warnings: Vec::new(),

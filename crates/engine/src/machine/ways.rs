@@ -191,6 +191,7 @@ impl State {
             return;
         }
         self.recollect(node);
+        self.give_messages_back(node);
         // What it had to say it will say again, if it still holds.
         let name = self.name(node);
         self.warnings.retain(|warning| warning.node.as_ref() != Some(&name));

@@ -48,6 +48,7 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
             | Act::Decide
             | Act::Retry
             | Act::Compile { .. }
+            | Act::TakeMessages
             | Act::Splice => {}
         }
     }

@@ -43,6 +43,12 @@ pub enum Unsound {
         /// The node.
         node: Arc<str>,
     },
+    /// A node of a dataflow takes what people say at any moment (E-43).
+    #[error("`{node}` takes messages of people, which in a dataflow would stand wherever chance has them")]
+    Messages {
+        /// The node.
+        node: Arc<str>,
+    },
 }
 
 /// What is wrong with a node of a dataflow that sets a variable.
@@ -72,7 +78,7 @@ impl Schedule {
     /// in a flow, which has one live node.
     ///
     /// # Errors
-    /// The first pair of nodes that is not, or a node of a dataflow that sets a variable or binds tools.
+    /// The first pair of nodes that is not, or a node of a dataflow that sets a variable, binds tools or takes messages.
     pub fn prove(&self, graph: &Graph) -> Result<(), Unsound> {
         for inner in graph.graphs.values() {
             Self::derive(inner, false).prove(inner)?;
@@ -109,6 +115,7 @@ fn lacks_scope_acts(graph: &Graph, node: &Node) -> Result<(), Unsound> {
                 return Err(Unsound::Variable { node, name: name.clone() });
             }
             Act::Bind(_) => return Err(Unsound::Bindings { node }),
+            Act::TakeMessages => return Err(Unsound::Messages { node }),
             _ => {}
         }
     }

@@ -108,6 +108,20 @@ pub(crate) struct Said {
     pub(crate) why: Option<String>,
 }
 
+/// What a person says that answers no question.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Message {
+    /// What is said.
+    pub(crate) text: String,
+    /// The node that is meant, or that the agent is in; needed where several go on at once.
+    #[serde(default)]
+    pub(crate) to: Option<String>,
+    /// Who says it, for the record.
+    #[serde(default)]
+    pub(crate) by: Option<String>,
+}
+
 /// How a run goes on that has stopped.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

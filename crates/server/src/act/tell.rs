@@ -1,11 +1,12 @@
-//! What is said to a run, whoever drives it (E-43): answers, its end, and that it is to go on.
+//! What is said to a run, whoever drives it (E-43): answers, messages, its end, and that it is to go on.
 
-use crate::act::bodies::{Resumed, Said};
+use crate::act::bodies::{Message, Resumed, Said};
 use crate::app::{App, blocking};
 use crate::call::Call;
 use crate::look;
 use crate::problem::Problem;
 use crate::reply::{Later, Reply};
+use selvedge_engine::PersonMessage;
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Answer, Given};
 use selvedge_runtime::Controls;
@@ -28,15 +29,29 @@ pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
         if repeats(&app, &id, &ask, &said.answer).await? {
             return shown(app, id).await;
         }
-        match app.host.answer(&id, &answer).await? {
-            Given::Driven(_) => {}
-            Given::Alone(run) => {
-                app.drives.room()?;
-                app.drives.go_on(run, &RunOptions::default()).await?;
-            }
-        }
-        shown(app, id).await
+        let given = app.host.answer(&id, &answer).await?;
+        heard(app, id, given).await
     })
+}
+
+/// `POST /v1/runs/{id}/messages`.
+pub(crate) fn message(app: Arc<App>, call: Call) -> Later {
+    Box::pin(async move {
+        let Message { text, to, by } = call.json()?;
+        let id = found(&app, &call).await?;
+        let message = PersonMessage { text: text.into(), to: to.map(Into::into), by: by.map(Into::into) };
+        let given = app.host.message(&id, &message).await?;
+        heard(app, id, given).await
+    })
+}
+
+/// Whoever drives the run has heard it; a run that nobody drives goes on here. The run as it is then.
+async fn heard(app: Arc<App>, id: String, given: Given) -> Result<Reply, Problem> {
+    if let Given::Alone(run) = given {
+        app.drives.room()?;
+        app.drives.go_on(run, &RunOptions::default()).await?;
+    }
+    shown(app, id).await
 }
 
 /// A text that is read as the JSON that it is; a text that could be taken for other JSON stands in quotes.

@@ -3,7 +3,7 @@
 use super::world::*;
 use selvedge_engine::graph::{AtLimit, Between, Edge, Infer, Leaf, OnEmpty, Retry, Rounds};
 use selvedge_engine::template::Template;
-use selvedge_engine::{GraphIx, LeafIx};
+use selvedge_engine::{GraphIx, LeafIx, MessageRefusal, PersonMessage};
 
 /// A node `work` on `main` that says `go`, then goes round; and one after it.
 fn looping(rounds: Rounds, max_rounds: u32, graphs: Value) -> Arc<Graph> {
@@ -37,6 +37,7 @@ fn rounds() -> Rounds {
         timeout_s: None,
         at_limit: AtLimit::Conclude,
         between: None,
+        takes_messages: false,
     }
 }
 
@@ -303,4 +304,85 @@ fn a09_between_rounds_a_graph_works_on_the_thread() {
     tell(&mut world, vec![reply("two notes"), reply("done"), reply("end")]);
     assert_eq!(world.texts(), ["two notes", "done", "done", "end"]);
     replays(&world, &graph);
+}
+
+fn said(text: &str, to: Option<&str>) -> PersonMessage {
+    PersonMessage { text: text.into(), to: to.map(Into::into), by: Some("ada".into()) }
+}
+
+/// A loop that takes messages, as far as the first call, which is under way.
+fn calling(model: Infer) -> (World, Arc<Graph>) {
+    let graph = looping(Rounds { model, takes_messages: true, ..rounds() }, 9, json!([]));
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi"), calls("note", "", 1)]);
+    (world, graph)
+}
+
+#[test]
+fn e43_a_message_stands_behind_the_results_of_the_round_in_which_it_came() {
+    let (mut world, graph) = calling(Infer { offer_tools: true, ..Infer::default() });
+    world.inputs(["use April", "and be brief"].map(|text| Input::PersonMessage(said(text, None))));
+    let asked = tell(&mut world, vec![reply("so"), reply("end")]);
+    assert_eq!(asked, ["work/model/2/1: and be brief", "after/model/1/1: so"]);
+    let texts = ["hello", "hi", "go", "", "did", "use April", "and be brief", "so", "so", "end"];
+    assert_eq!(world.texts(), texts);
+    assert_eq!(world.state.untaken_messages().count(), 0);
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn e43_a_message_ends_the_end_of_whoever_was_about_to() {
+    let graph = looping(Rounds { takes_messages: true, ..rounds() }, 9, json!([]));
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi")]);
+    world.input(Input::PersonMessage(said("wait", Some("work"))));
+    let asked = tell(&mut world, vec![reply("done"), reply("better"), reply("end")]);
+    assert_eq!(asked, ["work/model/1/1: go", "work/model/2/1: wait", "after/model/1/1: better"]);
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn e43_what_a_visit_took_that_has_failed_the_next_one_takes_again() {
+    let (mut world, graph) = calling(Infer { offer_tools: true, ..Infer::default() });
+    world.input(Input::PersonMessage(said("use April", None)));
+    tell(&mut world, vec![fails("out of order")]);
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    assert_eq!(world.state.accept(Input::PersonMessage(said("more", None))), None, "it has ended");
+    world.resume();
+    let asked = tell(&mut world, vec![reply("so"), reply("end")]);
+    assert!(asked[0].ends_with(": use April"), "{asked:?}");
+    let april = world.texts().iter().filter(|text| *text == "use April").count();
+    assert_eq!((april, world.state.status()), (1, RunStatus::Completed));
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn e43_a_message_is_not_taken_back_with_an_empty_reply() {
+    let (mut world, graph) =
+        calling(Infer { offer_tools: true, on_empty: OnEmpty::RollBack(3), ..Infer::default() });
+    world.input(Input::PersonMessage(said("use April", None)));
+    let asked = tell(&mut world, vec![reply(""), reply("so"), reply("end")]);
+    assert_eq!(asked[1], "work/model/3/1: use April");
+    assert_eq!(world.texts(), ["hello", "hi", "go", "use April", "so", "so", "end"]);
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn e43_a_message_that_nobody_would_take_is_refused() {
+    let refusal = |world: &World, text: &str, to: Option<&str>| {
+        let message = said(text, to);
+        let refusal = world.state.message_refusal(&message);
+        let accepted = world.state.accept(Input::PersonMessage(message)).is_some();
+        assert_eq!(accepted, refusal.is_none());
+        refusal
+    };
+    let (mut world, _) = calling(Infer { offer_tools: true, ..Infer::default() });
+    assert_eq!(refusal(&world, "to them", Some("nobody")), Some(MessageRefusal::NotThere));
+    assert_eq!(refusal(&world, "too early", Some("after")), Some(MessageRefusal::NotThere));
+    assert_eq!(refusal(&world, " \n", None), Some(MessageRefusal::Empty));
+    assert_eq!(refusal(&world, "yes", Some("work")), None);
+    world.inputs((0..100).map(|_| Input::PersonMessage(said("more", None))));
+    assert_eq!(refusal(&world, "one more", None), Some(MessageRefusal::TooMany(100)));
+    let deaf = World::begin(&looping(rounds(), 9, json!([])));
+    assert_eq!(refusal(&deaf, "hear", None), Some(MessageRefusal::NobodyTakes));
 }
