@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 27] = [
+const WORKLOADS: [&str; 30] = [
     "W1",
     "W2",
     "W3",
@@ -34,6 +34,9 @@ const WORKLOADS: [&str; 27] = [
     "diff",
     "driven",
     "answer",
+    "watchers",
+    "served",
+    "server",
     "mcp",
     "tools",
 ];

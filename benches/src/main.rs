@@ -32,6 +32,9 @@
 //! | `library` | the tool library of 10,000 versions and 100,000 recorded calls: its fold and what operations of an agent take; 100 recorded calls, repeated |
 //! | `driven` | 10,000 runs driven at once, durable, each asks a model of 200 ms twice |
 //! | `answer` | what another process says to a driven run, until it is durable there (`answer-one` is that process) |
+//! | `watchers` | `watchers [SECONDS]`: 1,000 who watch one run of 100 events a second of a `selvedge serve` (the binary beside this one, or `BENCH_SELVEDGE`) |
+//! | `served` | 1,000 runs driven by `selvedge serve`, model of 50 ms, durable, and the same without a server |
+//! | `server` | `selvedge serve`: a list of 100,000 runs, and what it costs when nothing goes on |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
 //! | `W1-one`, `W3-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
@@ -54,6 +57,7 @@ mod plans;
 mod ports;
 mod runs;
 mod serve;
+mod server;
 mod simulate;
 mod steps;
 mod tools;
@@ -118,6 +122,9 @@ fn bench() -> Result<()> {
         "driven" => driven::driven(scale),
         "answer" => driven::answer(scale),
         "answer-one" => driven::answer_one(),
+        "watchers" => server::watchers(),
+        "served" => server::served(scale),
+        "server" => server::server(scale),
         "oneshot" => runs::oneshot(),
         "all" => all::all(),
         "serve" => serve::serve(),

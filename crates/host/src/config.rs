@@ -10,9 +10,10 @@ mod recovery;
 mod settings;
 mod shapes;
 mod toml;
+mod webhooks;
 mod withheld;
 
-pub use settings::{AgentConfig, Config, Limits, ModelConfig};
+pub use settings::{AgentConfig, Config, Limits, ModelConfig, WebhookConfig};
 pub use shapes::shapes;
 pub use withheld::Off;
 

@@ -43,6 +43,7 @@ pub fn named(config: &Config) -> Vec<Known> {
 pub fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
     let configured = configured.chain(config.agent.codex_api_key_env.as_deref());
+    let configured = configured.chain(config.webhooks.iter().map(|webhook| webhook.secret_env.as_str()));
     let tools = config.allow_env.iter().map(String::as_str);
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
     let names: BTreeSet<&str> =
@@ -70,10 +71,14 @@ pub fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
         .environment
         .variable("OLLAMA_HOST")
         .map(|host| ("the password in $OLLAMA_HOST".to_owned(), host));
+    let webhooks = config.webhooks.iter();
+    let webhooks =
+        webhooks.map(|webhook| ("the password in url of [[webhooks]]".to_owned(), webhook.url.to_string()));
     let chosen = base_url.map(|url| ("the password in the endpoint's address".to_owned(), url.to_owned()));
-    let addresses = addresses.chain(ollama).chain(codex).chain(chosen).flat_map(|(origin, address)| {
-        in_address(&address).into_iter().map(move |password| (origin.clone(), password))
-    });
+    let addresses =
+        addresses.chain(ollama).chain(codex).chain(webhooks).chain(chosen).flat_map(|(origin, address)| {
+            in_address(&address).into_iter().map(move |password| (origin.clone(), password))
+        });
     let mut all: Vec<Known> = Vec::new();
     for (origin, value) in keys.chain(passwords).chain(servers).chain(addresses) {
         let secret = Secret::new(&value);

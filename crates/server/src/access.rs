@@ -111,8 +111,9 @@ pub(crate) fn foreign(headers: &HeaderMap, hosts: &Hosts) -> Option<&'static str
     let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     let own = |origin: &str| {
         let scheme = if hosts.tls { "https" } else { "http" };
-        let behind_proxy =
-            hosts.any && origin.split_once("://").is_some_and(|(_, authority)| authority == host);
+        let behind_proxy = hosts.any
+            && !hosts.tls
+            && origin.split_once("://").is_some_and(|(_, authority)| authority == host);
         behind_proxy || origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(host)
     };
     match origin {
@@ -189,6 +190,18 @@ mod tests {
             (COOKIE, "unselvedge=x", None),
         ] {
             assert_eq!(token(&headers(&[(name, value)])), found, "{value}");
+        }
+    }
+
+    /// S-02: what speaks TLS itself knows of which scheme its own pages are.
+    #[test]
+    fn pages_without_tls_are_foreign_to_who_has_it() {
+        let own = Hosts::of(IpAddr::from([0, 0, 0, 0]), 8443, true, false);
+        for (origin, is_foreign) in
+            [("https://runs.example", false), ("http://runs.example", true), ("https://other.example", true)]
+        {
+            let given = headers(&[(HOST, "runs.example"), (ORIGIN, origin)]);
+            assert_eq!(foreign(&given, &own).is_some(), is_foreign, "{origin}");
         }
     }
 

@@ -12,23 +12,34 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::SET_COOKIE;
 use hyper::{Method, Request, Response, StatusCode};
+use selvedge_host::text::one_line;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a body may take.
 const BODY: Duration = Duration::from_secs(10);
+/// Characters of a path that are told of.
+const PATH: usize = 500;
 /// How long a cookie is kept, in seconds: a server of a new start has a new token anyway.
 const COOKIE_S: u32 = 30 * 24 * 3600;
 
 impl App {
     /// Answers a request.
     pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let begun =
+            self.log.then(|| (Instant::now(), request.method().clone(), request.uri().path().to_owned()));
         let response = match Arc::clone(&self).routed(request).await {
             Ok(reply) => reply.response(|json| self.shown(json)),
             Err(problem) => problem.response(|json| self.shown(json)),
         };
-        self.metrics.answered(response.status().as_u16());
+        let status = response.status().as_u16();
+        self.metrics.answered(status);
+        if let Some((begun, method, path)) = begun {
+            // Without the query: it may hold what somebody looks for. Of a stream, the time until it begins.
+            let (path, ms) = (one_line(&path, PATH), begun.elapsed().as_secs_f64() * 1000.0);
+            self.host.observer.note(&format!("{method} {path} {status} {ms:.1} ms"));
+        }
         response
     }
 

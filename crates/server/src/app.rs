@@ -8,12 +8,14 @@ use crate::feed::Feeds;
 use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::webhooks::Webhooks;
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Environment, Error, Host, report, stores};
 use selvedge_http::Secret;
 use selvedge_store::Store;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
 
 /// A server, as its requests see it.
 pub(crate) struct App {
@@ -23,6 +25,11 @@ pub(crate) struct App {
     pub(crate) feeds: Arc<Feeds>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) drives: Arc<Drives>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    /// TLS of its own.
+    pub(crate) tls: Option<TlsAcceptor>,
+    /// Whether each request is told of.
+    pub(crate) log: bool,
     /// What runs are started with, where a request says nothing else.
     pub(crate) defaults: RunOptions,
     /// The folder of named documents.

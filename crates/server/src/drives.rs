@@ -3,6 +3,7 @@
 use crate::feed::Feeds;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::webhooks::Webhooks;
 use hyper::StatusCode;
 use selvedge_engine::{EffectId, Record, RunStatus, State};
 use selvedge_host::library::record;
@@ -30,6 +31,7 @@ pub(crate) struct Drives {
     store: Arc<Store>,
     feeds: Arc<Feeds>,
     metrics: Arc<Metrics>,
+    webhooks: Arc<Webhooks>,
     /// Runs that may go on at a time; those that wait for a person are not counted.
     most: usize,
     runs: Mutex<HashMap<String, Driving>>,
@@ -51,6 +53,7 @@ struct Driving {
 struct Told {
     feeds: Arc<Feeds>,
     metrics: Arc<Metrics>,
+    webhooks: Arc<Webhooks>,
     run: String,
     /// Whether it waits for a person, and nothing of it goes on.
     waits: AtomicBool,
@@ -59,6 +62,9 @@ struct Told {
 impl Watcher for Told {
     fn events(&self, state: &State, records: &[Record]) {
         self.metrics.records(records);
+        if state.status() != RunStatus::Running {
+            self.webhooks.stopped();
+        }
         self.waits.store(state.status() == RunStatus::Waiting, Ordering::Relaxed);
         if let Some(feed) = self.feeds.watched(&self.run) {
             feed.new_events();
@@ -79,7 +85,7 @@ impl Drives {
     pub(crate) fn new(
         host: Host,
         store: Arc<Store>,
-        (feeds, metrics): (Arc<Feeds>, Arc<Metrics>),
+        (feeds, metrics, webhooks): (Arc<Feeds>, Arc<Metrics>, Arc<Webhooks>),
         most: usize,
     ) -> Self {
         let (runs, making) = (Mutex::default(), Mutex::default());
@@ -88,6 +94,7 @@ impl Drives {
             store,
             feeds,
             metrics,
+            webhooks,
             most,
             runs,
             ended: Notify::new(),
@@ -136,7 +143,8 @@ impl Drives {
     pub(crate) fn drive(self: &Arc<Self>, mut begun: Begun) {
         let waits = AtomicBool::new(false);
         let (feeds, metrics) = (Arc::clone(&self.feeds), Arc::clone(&self.metrics));
-        let watcher = Arc::new(Told { feeds, metrics, run: begun.id.clone(), waits });
+        let webhooks = Arc::clone(&self.webhooks);
+        let watcher = Arc::new(Told { feeds, metrics, webhooks, run: begun.id.clone(), waits });
         begun.driver.watcher = Some(Arc::clone(&watcher) as Arc<dyn Watcher>);
         let id = begun.id.clone();
         let (handle, task) = begun.start();

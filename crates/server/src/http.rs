@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Sleep, sleep, timeout};
 
 /// Connections at a time.
 pub(crate) const CONNECTIONS: usize = 1024;
@@ -56,16 +56,27 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, mut stop: watch:
             Ok(permit) => {
                 let (app, stop) = (Arc::clone(&app), stop.clone());
                 open.spawn(async move {
-                    connection(stream, app, stop).await;
+                    let stream = Timely::new(stream);
+                    match app.tls.clone() {
+                        None => connection(stream, app, stop).await,
+                        // Who does not come to terms in time is nobody to be told.
+                        Some(tls) => {
+                            if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
+                                connection(stream, app, stop).await;
+                            }
+                        }
+                    }
                     drop(permit);
                 });
             }
+            // In TLS nobody is told without a handshake, which costs what there is too little of.
+            Err(_) if app.tls.is_some() => {}
             Err(_) => refuse(stream),
         }
     }
     drop(listener);
     let all = async { while open.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(CLOSING, all).await;
+    let _ = timeout(CLOSING, all).await;
 }
 
 /// Says that there are too many, without waiting for anything.
@@ -83,18 +94,22 @@ fn refuse(stream: TcpStream) {
             stream.write_all(&body).await?;
             stream.shutdown().await
         };
-        let _ = tokio::time::timeout(Duration::from_secs(1), write).await;
+        let _ = timeout(Duration::from_secs(1), write).await;
     });
 }
 
-async fn connection(stream: TcpStream, app: Arc<App>, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Arc<App>,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request| {
         let app = Arc::clone(&app);
         async move { Ok::<_, Infallible>(app.answer(request).await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES).max_headers(HEADERS);
-    let connection = server.serve_connection(TokioIo::new(Timely::new(stream)), service);
+    let connection = server.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         // A request that is no HTTP, or a connection that broke off: nobody is there to be told.

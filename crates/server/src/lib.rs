@@ -10,6 +10,7 @@
 //! - `look/`: what looks at runs. `kept`: runs as they were at any event, folded once. `feed`: events as they come, read once for
 //!   all who watch.
 //! - `act/`: what changes something. `drives`: the runs that this server drives.
+//! - `webhooks`: who is told what becomes of runs (S-09). `tls`: certificates of its own.
 //! - `metrics`: what whoever operates it wants to know.
 //! - `page`: the files of the page. `sealed`: a run in one file with them (S-31).
 
@@ -35,6 +36,8 @@ mod reply;
 mod routes;
 mod sealed;
 mod serve;
+mod tls;
+mod webhooks;
 
 pub use access::{Token, Tokens};
 pub use sealed::{Sealed, sealed};

@@ -33,6 +33,8 @@ struct Counts {
     tokens: Tokens,
     /// Answers by their status.
     answers: BTreeMap<u16, u64>,
+    /// Deliveries of webhooks by what came of them.
+    deliveries: BTreeMap<&'static str, u64>,
 }
 
 impl Metrics {
@@ -71,6 +73,11 @@ impl Metrics {
         self.with(|counts| *counts.answers.entry(status).or_default() += 1);
     }
 
+    /// Counts a delivery of a webhook.
+    pub(crate) fn delivered(&self, came: &'static str) {
+        self.with(|counts| *counts.deliveries.entry(came).or_default() += 1);
+    }
+
     /// All of it; so many runs that are driven here go on, and so many wait for a person.
     pub(crate) fn text(&self, store: &Store, (going, waiting): (usize, usize)) -> Result<String, Problem> {
         let mut text = String::new();
@@ -91,6 +98,8 @@ impl Metrics {
         gauge("driven_runs", "Runs that this server drives", driven, "gauge");
         let watchers = self.watchers.load(Ordering::Relaxed) as f64;
         gauge("watchers", "Who is sent the events of a run", plain(watchers), "gauge");
+        let owed = plain(store.count_owed()? as f64);
+        gauge("webhook_deliveries_owed", "Deliveries that have not arrived yet", owed, "gauge");
         let bytes = store.dir().and_then(|dir| std::fs::metadata(dir.join(DB_FILE)).ok());
         gauge(
             "journal_bytes",
@@ -117,6 +126,14 @@ impl Metrics {
         let answers = counts.answers.iter();
         let answers = answers.map(|(status, count)| (format!("{{status=\"{status}\"}}"), *count as f64));
         gauge("http_responses_total", "Answers to requests, by status", answers.collect(), "counter");
+        let deliveries = counts.deliveries.iter();
+        let deliveries = deliveries.map(|(came, count)| (format!("{{outcome=\"{came}\"}}"), *count as f64));
+        gauge(
+            "webhook_attempts_total",
+            "Deliveries that were sent, by what came of them",
+            deliveries.collect(),
+            "counter",
+        );
         let name = "selvedge_effect_seconds";
         let _ = writeln!(text, "# HELP {name} How long calls took\n# TYPE {name} histogram");
         for (count, bound) in counts.took.iter().zip(BOUNDS) {

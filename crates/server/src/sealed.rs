@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::page;
 use crate::problem::Problem;
 use crate::routes::{self, Handler};
+use crate::webhooks::Webhooks;
 use hyper::{HeaderMap, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use selvedge_host::options::RunOptions;
@@ -55,12 +56,16 @@ fn looking(host: &Host, store: &Arc<Store>) -> App {
     let feeds = Arc::new(Feeds::new(Arc::clone(store), secrets.clone()));
     let host = host.clone().sharing(Arc::clone(store));
     let metrics = Arc::<Metrics>::default();
-    let told = (Arc::clone(&feeds), Arc::clone(&metrics));
+    let webhooks = Arc::<Webhooks>::default();
+    let told = (Arc::clone(&feeds), Arc::clone(&metrics), Arc::clone(&webhooks));
     App {
         kept: Kept::new(Arc::clone(store)),
         drives: Arc::new(Drives::new(host.clone(), Arc::clone(store), told, 0)),
         feeds,
         metrics,
+        webhooks,
+        tls: None,
+        log: false,
         defaults: RunOptions::default(),
         documents: None,
         store: Arc::clone(store),

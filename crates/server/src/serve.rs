@@ -7,6 +7,8 @@ use crate::feed::Feeds;
 use crate::http;
 use crate::kept::Kept;
 use crate::metrics::Metrics;
+use crate::tls;
+use crate::webhooks::Webhooks;
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Config, Error, Host, secrets};
 use std::io::ErrorKind;
@@ -26,6 +28,10 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Who may (S-02).
     pub tokens: Tokens,
+    /// The files of a certificate with its chain, and of its key, both PEM: it speaks TLS itself.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether each request is told of (S-10).
+    pub log: bool,
     /// Whether what stands in front of it looks at names and has TLS.
     pub behind_proxy: bool,
     /// What runs are started with, where a request says nothing else.
@@ -54,19 +60,21 @@ impl Server {
     /// No port is free, the address is none of this machine, or the state folder can't be used.
     pub async fn bind(host: Host, options: Options) -> Result<Self, Error> {
         let wanted = options.listen;
-        if !wanted.ip().is_loopback() && !options.behind_proxy {
+        if !wanted.ip().is_loopback() && !options.behind_proxy && options.tls.is_none() {
             let message = format!(
                 "{wanted} is reached from other machines, and nothing would keep what is said secret"
             );
             return Err(Error::usage("S-02", "not-loopback", &message)
-                .help("listen on 127.0.0.1, or say --behind-proxy where a proxy with TLS is in front"));
+                .help("listen on 127.0.0.1, give a certificate (--tls-cert, --tls-key), or say --behind-proxy where a proxy with TLS is in front"));
         }
         if options.tokens.operator.is_none() && !wanted.ip().is_loopback() {
             let message = "without a token anybody could act who reaches this address";
             return Err(Error::usage("S-02", "no-token", message).help("leave --no-token out"));
         }
-        let (listener, address) = bound(wanted).await?;
+        let tls = options.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key)).transpose()?;
         let config = host.config(&options.defaults)?;
+        let webhooks = Arc::new(Webhooks::of(&config, &host.environment)?);
+        let (listener, address) = bound(wanted).await?;
         let store = App::open(&host)?;
         let host = host.sharing(Arc::clone(&store));
         let mut known = secrets::known(&config);
@@ -80,7 +88,7 @@ impl Server {
         let drives = Drives::new(
             host.clone(),
             Arc::clone(&store),
-            (Arc::clone(&feeds), Arc::clone(&metrics)),
+            (Arc::clone(&feeds), Arc::clone(&metrics), Arc::clone(&webhooks)),
             options.max_runs,
         );
         let app = App {
@@ -91,7 +99,10 @@ impl Server {
             defaults: options.defaults,
             documents: options.documents,
             store,
-            hosts: Hosts::of(address.ip(), address.port(), false, options.behind_proxy),
+            hosts: Hosts::of(address.ip(), address.port(), tls.is_some(), options.behind_proxy),
+            webhooks,
+            tls,
+            log: options.log,
             tokens: options.tokens,
             secrets: known,
             body_bytes: usize::try_from(config.limits.document().document_bytes).unwrap_or(usize::MAX),
@@ -114,7 +125,8 @@ impl Server {
     pub fn url(&self) -> String {
         let token = self.app.tokens.operator.as_ref();
         let token = token.map(|token| format!("#token={}", token.expose())).unwrap_or_default();
-        format!("http://{}/{token}", self.address)
+        let scheme = if self.app.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/{token}", self.address)
     }
 
     /// Goes on with what it drove when it died, and serves until `stop` says so. Runs that it drives then come to a stop (C-05); with
@@ -139,10 +151,17 @@ impl Server {
             drives.stop();
             std::future::pending::<()>().await;
         };
+        let webhooks = Arc::clone(&app.webhooks);
+        let telling = Arc::clone(&app);
+        let deliveries = async {
+            webhooks.deliver(&telling).await;
+            std::future::pending::<()>().await;
+        };
         let ended = async { tokio::join!(http::serve(listener, app, stop), winding_down) };
         tokio::select! {
             _ = ended => {}
             () = hurry => {}
+            () = deliveries => {}
         }
     }
 }

@@ -17,6 +17,7 @@
 //! - **One driver a run** (C-12). [`Store::drive`] takes a lock of the system that dies with its process.
 //! - **Once to a driven run** (E-43). An [`InboxEntry`] for a run that another process drives is taken in the transaction that holds
 //!   what it led to, or why it was refused.
+//! - **Told at least once** (S-09). What somebody is to be told of a run is owed from the transaction on that holds it, until it is settled.
 //! - **Several processes** may use one state folder at the same time.
 //!
 //! # Where things are
@@ -25,7 +26,7 @@
 //! - `library.rs`: the tool library's journal
 //! - `chain.rs`: the hashes by which what is stored proves itself
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
-//! - `inbox.rs`: commands to runs that other processes drive
+//! - `inbox.rs`: commands to runs that other processes drive; `outbox.rs`: who is told what becomes of runs
 //! - [`archive`]: runs in one file
 //! - `lock.rs`: the driver's lock; `place.rs`: whether the database is still there; `error.rs`: what can go wrong, and what to do then
 //!
@@ -57,6 +58,7 @@ mod index;
 mod library;
 mod lock;
 mod open;
+mod outbox;
 mod place;
 mod reader;
 mod schema;
@@ -71,6 +73,7 @@ pub use inbox::{InboxEntry, InboxWatch, Settled};
 pub use index::{ForkPoint, NewRun, PageOfRuns, RunFilter, RunInfo, RunStatus, RunUpdate, Runs, RunsPage};
 pub use lock::DriverLock;
 pub use open::DB_FILE;
+pub use outbox::{Delivery, Hook};
 pub use reader::Journal;
 pub use store::{Mode, Store};
 

@@ -54,6 +54,14 @@
 //! # Format 5
 //!
 //! **`runs.begun_by`**: the id of the run that began this one (E-39), null where a person did. The index on it has only the runs that have one.
+//!
+//! # Format 6
+//!
+//! **`hooks`**: who is told what becomes of runs (S-09), see `outbox.rs`: `id` is the server's name for it, `owner` stands for the files that say so, `statuses` are names of [`crate::RunStatus`]
+//! between spaces.
+//!
+//! **`deliveries`**: what they are owed, one row for each of them and each event with which a run (`runs.key`) came to stand so, written with that event. Rows
+//! go once they have arrived.
 
 use std::path::Path;
 
@@ -129,6 +137,24 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE runs ADD COLUMN begun_by TEXT;
     CREATE INDEX runs_by_parent ON runs (begun_by) WHERE begun_by IS NOT NULL;
+",
+    "
+    CREATE TABLE hooks (
+        id TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        statuses TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE deliveries (
+        hook TEXT NOT NULL,
+        run INTEGER NOT NULL,
+        n INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        next_ms INTEGER NOT NULL,
+        PRIMARY KEY (hook, run, n)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX deliveries_by_time ON deliveries (hook, next_ms);
 ",
 ];
 

@@ -17,8 +17,10 @@ Examples:
   selvedge serve
   selvedge serve --listen 127.0.0.1:8080 --model qwen3 --base-url http://127.0.0.1:8000/v1
   selvedge serve --token-file ./token --viewer-token-file ./viewers
+  selvedge serve --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem -v
 
-The URL that it prints holds the token in its fragment: whoever has it may act. The API is told of in docs/api.md.";
+The URL that it prints holds the token in its fragment: whoever has it may act. The API is told of in docs/api.md. \
+-v tells of each request.";
 
 /// `selvedge serve`.
 #[derive(Args, Debug)]
@@ -45,6 +47,12 @@ pub(crate) struct ServeArgs {
     /// Leave what it drove when it died as it is
     #[arg(long)]
     pub(crate) no_resume: bool,
+    /// A certificate with its chain, PEM: speak TLS, also beyond loopback
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// A proxy with TLS is in front, and looks at host names
     #[arg(long)]
     pub(crate) behind_proxy: bool,
@@ -74,12 +82,15 @@ pub(crate) fn serve(args: &ServeArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     let options = Options {
         listen: args.listen,
         tokens,
+        tls: args.tls_cert.clone().zip(args.tls_key.clone()),
+        log: ui.verbose > 0,
         behind_proxy: args.behind_proxy,
         defaults,
         documents,
         max_runs: args.max_runs,
         resume: !args.no_resume,
     };
+    raise_open_files();
     serving(async {
         let signals = Signals::listen(ui);
         let server = Server::bind(host, options).await?;
@@ -102,6 +113,19 @@ pub(crate) fn serve(args: &ServeArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         }
         Ok(Exit::Interrupted)
     })?
+}
+
+/// Each connection is an open file, and 1,024 of them, which is what many a system gives a process at first, are as many as there may be
+/// connections. What tools may have open is limited where they are started.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const FILES: u64 = 16 * 1024;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(FILES, |most| most.min(FILES));
+    if current.is_some_and(|current| current < wanted) {
+        // With fewer it serves fewer.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
 }
 
 fn token(file: impl AsRef<Path>) -> Result<Token, Error> {

@@ -77,6 +77,8 @@ pub(crate) struct Shown {
     chain: Vec<CertificateDer<'static>>,
     key: Vec<u8>,
     pub(crate) issuer: String,
+    /// The certificate itself, and its key, as files have them.
+    pub(crate) pem: (String, String),
 }
 
 /// What is wrong with a certificate.
@@ -111,7 +113,8 @@ pub(crate) fn certificate(name: &str, wrong: Wrong) -> Shown {
         let pem = authority.self_signed(&authority_key).unwrap().pem();
         (params.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap(), pem)
     };
-    Shown { chain: vec![own.der().clone()], key: key.serialize_der(), issuer }
+    let pem = (own.pem(), key.serialize_pem());
+    Shown { chain: vec![own.der().clone()], key: key.serialize_der(), issuer, pem }
 }
 
 /// Serves [`endpoint`] over TLS; the port, and how many connections came.

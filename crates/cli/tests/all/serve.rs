@@ -2,6 +2,9 @@
 
 mod acts;
 mod http;
+mod limits;
 mod looks;
+mod tls;
 mod watches;
+mod webhooks;
 mod who;

@@ -40,6 +40,9 @@ pub(super) fn of(environment: &Environment, root: &Node<'_>, folder: &Path, sour
     for server in members(root.get("mcp").and_then(|mcp| mcp.get("servers"))) {
         parts.server(server);
     }
+    if let Some(webhooks) = members(Some(root)).find(|member| &*member.key == "webhooks") {
+        parts.webhooks(webhooks);
+    }
     parts.found.sort_by_key(|part| part.line);
     parts.found
 }
@@ -150,6 +153,17 @@ impl Parts<'_> {
         let line = [words(server.get("command")), args].join(" ");
         let what = format!("{}{}{}", line.trim(), cwd.unwrap_or_default(), pairs("env", "="));
         self.add(name, member, Does::Start, &what, &content);
+    }
+
+    /// Who is told what becomes of runs, and what for: all of them together.
+    fn webhooks(&mut self, member: &Member<'_>) {
+        let items = member.value.as_array().unwrap_or_default();
+        let urls = items.iter().filter_map(|item| item.get("url").and_then(Node::as_str));
+        let urls: Vec<String> = urls.map(without_keys).collect();
+        if !urls.is_empty() {
+            let what = format!("what becomes of runs to {}", urls.join(", "));
+            self.add("webhooks".to_owned(), member, Does::Send, &what, &member.value.to_value());
+        }
     }
 
     /// Folders of tools outside of the project: those in it have what the project's documents have, a sandbox.

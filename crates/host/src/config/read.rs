@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub(super) const ROOT: Shape = Shape {
     what: "the configuration",
-    fields: &["agent", "budget", "limits", "mcp", "models", "recovery", "roles", "tools"],
+    fields: &["agent", "budget", "limits", "mcp", "models", "recovery", "roles", "tools", "webhooks"],
 };
 pub(super) const MODEL: Shape = Shape {
     what: "a model",
@@ -117,6 +117,9 @@ pub(super) fn read(
     }
     if let Some(mcp) = fields.given("mcp") {
         reader.mcp(mcp, &mut config.mcp);
+    }
+    if let Some(webhooks) = fields.given("webhooks") {
+        reader.webhooks(webhooks, config);
     }
     promises
 }

@@ -8,12 +8,14 @@ use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, DocumentLimits};
 use selvedge_engine::Budget;
 use selvedge_models::{CallLimits, Price, Provider};
+use selvedge_store::RunStatus;
 use selvedge_tools::mcp::McpServer;
 use selvedge_tools::{CommandTool, NativeTool, Network, ToolLimits};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// `[models.NAME]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +55,17 @@ pub struct AgentConfig {
     pub codex_base_url: Option<String>,
     /// `codex_model`: the name of its model there.
     pub codex_model: Option<String>,
+}
+
+/// `[[webhooks]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebhookConfig {
+    /// `url`: where it is told.
+    pub url: Url,
+    /// `events`: of runs that come to stand so.
+    pub events: Vec<RunStatus>,
+    /// `secret_env`: the variable that holds the secret that it is signed with.
+    pub secret_env: String,
 }
 
 /// Everything that is configured.
@@ -98,6 +111,8 @@ pub struct Config {
     pub agent: AgentConfig,
     /// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23).
     pub recovery: Recovery,
+    /// `[[webhooks]]`: who is told what becomes of runs, of all files.
+    pub webhooks: Vec<WebhookConfig>,
     /// What is off, as nobody trusts it (C-20).
     pub off: Option<Off>,
 }

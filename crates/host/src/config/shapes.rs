@@ -5,9 +5,10 @@ use super::limits::LIMITS;
 use super::mcp::SERVER;
 use super::read::{BUDGET, COMMAND, MODEL, PRICE, ROOT, TOOLS};
 use super::recovery::RECOVERY;
+use super::webhooks::WEBHOOK;
 
 /// The tables of a configuration file that its schema describes, each with its keys.
-pub fn shapes() -> [(&'static str, &'static [&'static str]); 10] {
+pub fn shapes() -> [(&'static str, &'static [&'static str]); 11] {
     [
         ("", ROOT.fields),
         ("model", MODEL.fields),
@@ -19,5 +20,6 @@ pub fn shapes() -> [(&'static str, &'static [&'static str]); 10] {
         ("limits", LIMITS.fields),
         ("recovery", RECOVERY.fields),
         ("used", SERVER.fields),
+        ("webhook", WEBHOOK.fields),
     ]
 }

@@ -49,6 +49,7 @@ impl Config {
                 "tools.allow_env" => self.allow_env.clone_from(&before.allow_env),
                 "tools.allow_network" => self.allow_network = before.allow_network,
                 "tools.shell_approval" => self.shell_approval = before.shell_approval,
+                "webhooks" => self.webhooks.clone_from(&before.webhooks),
                 "tools.python" => self.python.clone_from(&before.python),
                 "tools.dirs" => {
                     let folder = file.parent().unwrap_or(Path::new("."));

@@ -10,7 +10,8 @@ use super::ends::{End, Ends};
 use crate::chain::{self, Digest, Head};
 use crate::schema::{MAX_NUMBER, journal_key};
 use crate::{
-    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, Store, StoreError, blobs, encode, inbox, index,
+    BlobHash, Delivery, Entry, Hook, InboxEntry, NewRun, RunStatus, RunUpdate, Settled, Store, StoreError,
+    blobs, encode, inbox, index, outbox,
 };
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
@@ -30,6 +31,9 @@ enum Op {
     Blobs,
     PutInboxEntry(InboxEntry),
     RemoveInboxEntry(String),
+    Hooks(String, Vec<Hook>),
+    /// Whether it is to be tried again, else it is owed no more.
+    Delivery(Delivery, bool),
     Adopt(Store, Adopted),
 }
 
@@ -96,6 +100,14 @@ impl Request {
 
     pub(crate) fn remove_inbox_entry(id: String) -> Self {
         Self::new(Op::RemoveInboxEntry(id), Vec::new())
+    }
+
+    pub(crate) fn hooks(owner: String, hooks: Vec<Hook>) -> Self {
+        Self::new(Op::Hooks(owner, hooks), Vec::new())
+    }
+
+    pub(crate) fn delivery(delivery: Delivery, again: bool) -> Self {
+        Self::new(Op::Delivery(delivery, again), Vec::new())
     }
 
     /// Runs of another store, with all its contents.
@@ -205,6 +217,14 @@ pub(super) fn apply(
             inbox::delete(conn, id).map_err(sql)?;
             None
         }
+        Op::Hooks(owner, hooks) => {
+            outbox::set(conn, owner, hooks).map_err(sql)?;
+            None
+        }
+        Op::Delivery(delivery, again) => {
+            outbox::change(conn, db, delivery, *again)?;
+            None
+        }
         Op::Adopt(from, adopted) => {
             adopt(conn, db, ends, from, adopted)?;
             None
@@ -224,6 +244,11 @@ pub(super) fn apply(
             if let Some(update) = update {
                 known(conn, db, update.graph)?;
                 index::update(conn, db, key, update)?;
+                if let (Some((status, _)), Some(last)) = (update.status, request.rows.last())
+                    && status != RunStatus::Running
+                {
+                    outbox::owe(conn, (key, last.n, last.at_ms), status).map_err(sql)?;
+                }
             } else if head.since.is_none() && !request.rows.is_empty() {
                 // Of an older format: from here on its row proves itself, too.
                 index::update(conn, db, key, &RunUpdate::default())?;

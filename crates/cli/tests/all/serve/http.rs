@@ -4,7 +4,7 @@ use crate::support::Place;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// How long anything may take.
@@ -47,13 +47,22 @@ impl Server {
     /// Starts one on a free port; `more` are further arguments.
     #[track_caller]
     pub(super) fn start(place: &Place, more: &[&str]) -> Self {
+        Self::of(place, more, |command| {
+            command.stderr(std::process::Stdio::inherit());
+        })
+    }
+
+    /// The same; `change` may change how its process is started.
+    #[track_caller]
+    pub(super) fn of(place: &Place, more: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
         let mut command = place.command(&args);
-        command.stderr(std::process::Stdio::inherit());
+        change(&mut command);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("a URL, not {line:?}"));
+        let url = line.trim().strip_prefix("https://").or_else(|| line.trim().strip_prefix("http://"));
+        let url = url.unwrap_or_else(|| panic!("a URL, not {line:?}"));
         let (address, fragment) = url.split_once('/').unwrap();
         let token = fragment.strip_prefix("#token=").unwrap_or_default().to_owned();
         Self { child, address: address.to_owned(), token }
@@ -69,6 +78,18 @@ impl Server {
     #[track_caller]
     pub(super) fn get(&self, path: &str) -> Value {
         self.ask("GET", path, None).is(200).json()
+    }
+
+    /// Whether something is there, where the server may have too much to do.
+    pub(super) fn try_get(&self, path: &str) -> bool {
+        let Ok(mut stream) = TcpStream::connect(&self.address) else { return false };
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+            self.address, self.token
+        );
+        let mut text = String::new();
+        let answered = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut text));
+        answered.is_ok() && text.starts_with("HTTP/1.1 200 ")
     }
 
     /// Sends a request with these headers.
