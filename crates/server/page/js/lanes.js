@@ -156,20 +156,23 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
     watch.observe(box);
     return () => (watch.disconnect(), box.removeEventListener('scroll', look));
   }, []);
-  // What goes on grows.
+  // What goes on grows; where there is much of it, with what happens.
+  const many = model.nodes.length > 1500;
   useEffect(() => {
     if (!model.driven || !live) return undefined;
-    const timer = setInterval(() => document.hidden || setNow(Date.now()), 500);
+    const timer = setInterval(() => document.hidden || setNow(Date.now()), many ? 3000 : 500);
     return () => clearInterval(timer);
-  }, [model.driven, live]);
+  }, [model.driven, live, many]);
 
   const fold = (/** @type {string} */ key) => setSaid((before) => new Map(before).set(key, !isFolded(whole.groups.get(key), before)));
   const shown = placed.lanes.filter((lane) => lane.y + lane.height > view.top - 200 && lane.y < view.top + view.height + 200);
   const from = view.left - 300;
   const until = view.left + view.width + 300;
+  // Around what is seen there are enough of them that a little further none has to be looked for.
+  const [aside, down] = [Math.floor(view.left / 400) * 400, Math.floor(view.top / 400) * 400];
   const flow = useMemo(
-    () => arrows({ model, lanes: placed.lanes, X, to, from, until, top: view.top - 300, bottom: view.top + view.height + 300, selected, reads, waits }),
-    [model, placed, unit, from, until, view.top, view.height, selected, reads, waits, to],
+    () => arrows({ model, lanes: placed.lanes, X, to, from: aside - 400, until: aside + view.width + 800, top: down - 400, bottom: down + view.height + 800, selected, reads, waits }),
+    [model, placed, unit, aside, down, view.width, view.height, selected, reads, waits, to],
   );
 
   /** Arrows move from bar to bar: left and right in a lane, up and down between lanes. @param {KeyboardEvent} event */
@@ -232,7 +235,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
           ${times.map((tick) => html`<span class=${tick.last ? 'tick-end' : ''} style=${`transform:translateX(${6 + tick.x * unit}px)`}>${duration(tick.ms)}</span>`)}
         </div>
       </div>
-      <div class="lanes-in" style=${`width:${labels + width}px;height:${placed.height + GAP}px`}>
+      <div class=${`lanes-in${shown.reduce((all, lane) => all + lane.bars.filter((bar) => bar.n1 === null).length, 0) > 4 ? ' crowded' : ''}`} style=${`width:${labels + width}px;height:${placed.height + GAP}px`}>
         ${shown.map((lane) => html`<div key=${lane.key} class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}
           style=${`transform:translateY(${lane.y}px);height:${lane.height}px`}>
           <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * 12}px`} title=${plain(lane.title)}>

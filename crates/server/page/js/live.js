@@ -4,7 +4,7 @@ import { read } from './model.js';
 import { source } from './source.js';
 
 /** How often at most the projection is asked for again, in milliseconds. */
-const BEAT = 150;
+const BEAT = 250;
 
 /**
  * @param {string} run
@@ -51,7 +51,7 @@ export function follow(run) {
       busy = false;
       if (due) (due = false), soon();
     };
-    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * 5)));
+    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * 8)));
     const take = (/** @type {any} */ event) => {
       if (event.kind === 'completed' && event.effect) streams.delete(event.effect);
       soon();

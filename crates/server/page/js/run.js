@@ -86,6 +86,7 @@ function adoptedBy(model, thread) {
 export function Run() {
   const { id, query } = useStore(route);
   const { model, error, streams } = follow(id);
+  const viewer = useStore(connection).role === 'viewer';
   const [acting, setActing] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
   const first = useRef('');
@@ -100,7 +101,12 @@ export function Run() {
     return () => clearTimeout(timer);
   }, [asked]);
   const beat = useLately(model && late === null ? `${model.events} ${model.status} ${model.driven}` : '', 1000);
-  const { value: run } = useAsked(() => (model ? source.run(id, { at: late, brief: 'yes' }) : Promise.resolve(undefined)), [id, late, beat, !model]);
+  // The run and the event that is shown, in one: what comes at the same time is drawn once.
+  const { value: got } = useAsked(
+    () => (model ? Promise.all([source.run(id, { at: late, brief: 'yes' }), source.events(id, { after: n - 1, limit: 1 })]) : Promise.resolve([])),
+    [id, late, beat, !model],
+  );
+  const [run, told] = got ?? [];
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
   // Whom nodes waited for is read off the whole journal: the longer that takes, the less often it is asked for while a run goes on.
   const reading = useRef(0);
@@ -112,14 +118,17 @@ export function Run() {
     reading.current = performance.now() - began;
     return got;
   }, [id, explainAt]);
-  const { value: told } = useAsked(() => (model ? source.events(id, { after: n - 1, limit: 1 }) : Promise.resolve(undefined)), [id, late ?? beat, !model]);
   const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
   const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
   const waits = useMemo(() => (explain.get(query.node)?.waited_for ?? []).filter((/** @type {any} */ w) => !/\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [explain, query.node]);
   // Whose messages each node's model was shown, turned round: who saw what a node said.
   const seenBy = useMemo(() => {
     const all = /** @type {Map<string, string[]>} */ (new Map());
-    for (const node of explained?.nodes ?? []) for (const from of node.messages_from ?? []) all.set(from, (all.get(from) ?? []).concat(node.node));
+    for (const node of explained?.nodes ?? []) for (const from of node.messages_from ?? []) {
+      const seen = all.get(from);
+      if (seen) seen.push(node.node);
+      else all.set(from, [node.node]);
+    }
     return all;
   }, [explained]);
   const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
@@ -155,7 +164,7 @@ export function Run() {
       <section class="threads" aria-label=${t('threads')}>
         <${Tabs} label=${t('threads')} at=${tab} choose=${(name) => adjust({ tab: name })} of=${[...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }]} />
         ${tab === '=' ? html`<${Result} run=${run} />` : html`<${Thread} run=${id} thread=${tab} seenBy=${seenBy} adopted=${adoptedBy(model, tab)} n=${n} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
-          edit=${source.sealed || connection.get().role === 'viewer' ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
+          edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explained: explain, choose }} /></aside>`}
       ${tab !== '=' && html`<aside class=${`panel beside${query.node ? ' third' : ''}`} aria-label=${t('result')}><${Result} run=${run} /></aside>`}

@@ -54,16 +54,15 @@ export function useStore(followed) {
  * @template T
  * @param {() => Promise<T>} ask
  * @param {any[]} of
- * @returns {{value: T | undefined, error: any, busy: boolean}}
+ * @returns {{value: T | undefined, error: any}}
  */
 export function useAsked(ask, of) {
-  const [state, set] = useState({ value: undefined, error: null, busy: true });
+  const [state, set] = useState(/** @type {any} */ ({ value: undefined, error: null }));
   useEffect(() => {
     let counts = true;
-    set((before) => ({ ...before, busy: true }));
     ask().then(
-      (value) => counts && set({ value, error: null, busy: false }),
-      (error) => counts && set((before) => ({ ...before, error, busy: false })),
+      (value) => counts && set({ value, error: null }),
+      (error) => counts && set((/** @type {any} */ before) => ({ ...before, error })),
     );
     return () => void (counts = false);
   }, of);

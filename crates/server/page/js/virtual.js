@@ -42,23 +42,36 @@ export function Virtual({ count, row, keyOf = (i) => i, guess = 80, label, role 
     watch.observe(element);
     return () => (watch.disconnect(), element.removeEventListener('scroll', look));
   }, []);
+  // How high rows turn out to be, the browser tells when it has laid them out: asking it would make it do that at once, each time.
+  const now = useRef(/** @type {any} */ ({}));
+  now.current = { tops, height, keyOf, top: view.top, follow };
+  const sizes = useRef(/** @type {ResizeObserver | null} */ (null));
+  const watched = useRef(new WeakSet());
   useLayoutEffect(() => {
-    let changed = false;
-    let above = 0;
-    for (const child of box.current.firstElementChild.children) {
-      const i = Number(child.dataset.at);
-      const is = child.offsetHeight;
-      const was = height(i);
-      if (is && is !== was) {
+    sizes.current = new ResizeObserver((entries) => {
+      const { tops, height, keyOf, top, follow } = now.current;
+      let changed = false;
+      let above = 0;
+      for (const { target, borderBoxSize } of entries) {
+        const i = Number(/** @type {HTMLElement} */ (target).dataset.at);
+        const [is, was] = [borderBoxSize[0]?.blockSize, height(i)];
+        if (!target.isConnected || !is || Math.abs(is - was) < 0.5) continue;
         heights.current.set(keyOf(i), is);
-        if (tops[i] < view.top) above += is - was;
+        if (tops[i] < top) above += is - was;
         changed = true;
       }
-    }
-    if (changed) {
+      if (!changed) return;
       // What is read stays where it is when rows above it turn out to be higher.
       if (above && !(follow && atEnd.current)) box.current.scrollTop += above;
       again((n) => n + 1);
+    });
+    return () => sizes.current?.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    for (const child of box.current.firstElementChild.children) {
+      if (watched.current.has(child)) continue;
+      watched.current.add(child);
+      sizes.current?.observe(child);
     }
   });
   useLayoutEffect(() => {
