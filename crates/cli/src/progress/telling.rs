@@ -59,6 +59,15 @@ impl Telling<'_> {
                 self.line(("33", "deny "), &format!("{effect}: {}", fault.message));
             }
             Event::Asked(asked) => self.asked(asked),
+            Event::PersonMessage(message) => {
+                let by = message.by.as_deref().unwrap_or("a person");
+                self.line(("35", "said "), &format!("{by}: {}", self.lines.short(&message.text, SHOWN)));
+            }
+            Event::Appended { node, body: Body::PersonMessage(_), .. } => {
+                if let Some(row) = self.timeline.named(node) {
+                    self.line(("35", "hears"), &self.title(row));
+                }
+            }
             Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {
                 let text = one_line(text, SHOWN);
                 self.line(("2", "say  "), &format!("{}: {text}", self.state.told_name(node)));

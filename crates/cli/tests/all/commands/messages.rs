@@ -50,8 +50,11 @@ fn e43_a_message_reaches_the_agent_that_another_process_drives() {
     let said = message(&place, &["No, it is April.", "--by", "ada"]).exits(0).json();
     assert_eq!(said["status"], "running", "it does not wait for the run: {said}");
     place.write("go", "");
-    let done = finish(run).exits(0).json();
+    let run = finish(run).exits(0);
+    let done = run.json();
     assert_eq!(done["output"], "April", "{done}");
+    let order = ["said  ada: No, it is April.", "hears rounds#0/executor"].map(|line| run.stderr.find(line));
+    assert!(order[0].is_some() && order[0] < order[1], "{}", run.stderr);
     assert_eq!(kinds(&place, "person_message"), 1);
     let events = place.run(&["show", "r", "--events"]).exits(0).stdout;
     assert!(events.contains("ada: No, it is April."), "{events}");
