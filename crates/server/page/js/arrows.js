@@ -8,20 +8,27 @@ const MOST = 260;
 const ROUND = 6;
 const at = (/** @type {number} */ value) => value.toFixed(1);
 
-/** Along one lane to `x`, upright to another, and along that: corners are round where there is room. */
-function step(/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ x2, /** @type {number} */ y2) {
-  const way = Math.sign(y2 - y1);
-  const round = Math.min(ROUND, Math.abs(y2 - y1) / 2);
-  const [before, after] = [Math.min(round, Math.max(0, x - x1)), Math.min(round, Math.max(0, x2 - x))];
-  return `M${at(x1)} ${at(y1)}H${at(x - before)}Q${at(x)} ${at(y1)} ${at(x)} ${at(y1 + way * before)}V${at(y2 - way * after)}Q${at(x)} ${at(y2)} ${at(x + after)} ${at(y2)}H${at(x2)}`;
+/** A line through points, along lanes and upright, whose corners are round where there is room. @param {[number, number][]} points */
+function line(points) {
+  let d = `M${at(points[0][0])} ${at(points[0][1])}`;
+  for (let i = 1; i < points.length - 1; i++) {
+    const [[x0, y0], [x, y], [x1, y1]] = [points[i - 1], points[i], points[i + 1]];
+    const [before, after] = [Math.hypot(x - x0, y - y0), Math.hypot(x1 - x, y1 - y)];
+    const round = Math.min(ROUND, before / 2, after / 2);
+    if (round < 0.5) {
+      d += `L${at(x)} ${at(y)}`;
+      continue;
+    }
+    d += `L${at(x + ((x0 - x) * round) / before)} ${at(y + ((y0 - y) * round) / before)}Q${at(x)} ${at(y)} ${at(x + ((x1 - x) * round) / after)} ${at(y + ((y1 - y) * round) / after)}`;
+  }
+  const [x, y] = points[points.length - 1];
+  return `${d}L${at(x)} ${at(y)}`;
 }
 
+/** Along one lane to `x`, upright to another, and along that. */
+const step = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ x2, /** @type {number} */ y2) => line([[x1, y1], [x, y1], [x, y2], [x2, y2]]);
 /** Along a lane to `x`, and upright from there. */
-function turn(/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ y2) {
-  const way = Math.sign(y2 - y1);
-  const round = Math.min(ROUND, Math.abs(y2 - y1) / 2, Math.max(0, x - x1));
-  return `M${at(x1)} ${at(y1)}H${at(x - round)}Q${at(x)} ${at(y1)} ${at(x)} ${at(y1 + way * round)}V${at(y2)}`;
-}
+const turn = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ y2) => line([[x1, y1], [x, y1], [x, y2]]);
 
 /**
  * @param {{model: any, lanes: import('./layout.js').Lane[], X: (n: number) => number, to: number, from: number, until: number,
@@ -106,7 +113,11 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     if (!start || !end) return;
     const same = Math.abs(start.y - end.y) < 4;
     if (!near && same && end.x1 - start.x2 < 30) return;
-    const d = same ? `M${at(start.x2)} ${at(start.y)}H${at(end.x1)}` : step(start.x2 - 1, start.y, Math.max(start.x2 + 2, end.x1 - 9), end.x1, end.y);
+    // A long way goes between the rows, where no bar is in it.
+    const gap = start.y + (end.y < start.y ? -ROW / 2 : ROW / 2);
+    const before = Math.max(start.x2 + 2, end.x1 - 9);
+    const d = end.x1 - start.x2 > 30 ? line([[start.x2 - 1, start.y], [start.x2 + 5, start.y], [start.x2 + 5, gap], [before, gap], [before, end.y], [end.x1, end.y]])
+      : step(start.x2 - 1, start.y, before, end.x1, end.y);
     add(kind, `${kind}${one.from}>${one.to}`, d, end.bar.n0, end.x1, start.y, end.y, near);
   };
   for (const read of reads) lead('read', read, read.from === selected || read.to === selected);

@@ -129,6 +129,7 @@ export const chinese = {
   reply: '回复',
   fault: '故障',
   printed: '打印内容',
+  'waits-for': '正在等待',
   'waited-for': '等待了',
   'goes-on': '进行中',
   worked: '工作',

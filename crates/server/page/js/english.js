@@ -129,6 +129,7 @@ export const english = {
   reply: 'Reply',
   fault: 'Fault',
   printed: 'Printed',
+  'waits-for': 'Waits for',
   'waited-for': 'Waited for',
   'goes-on': 'goes on',
   worked: 'Worked',

@@ -40,9 +40,9 @@ export function Fault({ of }) {
 }
 
 /** Whom it waited for, and why. */
-function Waits({ of, choose }) {
+function Waits({ of, title, choose }) {
   if (!of?.length) return null;
-  return html`<h3>${t('waited-for')}</h3><ul class="waits">${of.slice(0, 60).map((one) => html`<li><button type="button" class="from" onClick=${() => choose(one.node)}><${Text} of=${one.node} max=${80} /></button> <span class="muted"><${Text} of=${one.why} max=${300} /></span></li>`)}</ul>`;
+  return html`<h3>${title}</h3><ul class="waits">${of.slice(0, 60).map((one) => html`<li><button type="button" class="from" onClick=${() => choose(one.node)}><${Text} of=${one.node} max=${80} /></button> <span class="muted"><${Text} of=${one.why} max=${300} /></span></li>`)}</ul>`;
 }
 
 /** @param {{model: any, run: string, node: string, n: number, at: number | null, explained: any, choose: (node: string | null) => void, edit?: (what: any) => void}} props */
@@ -71,7 +71,7 @@ export function NodePanel({ model, run, node, n, at, explained, choose }) {
     </dl>
     ${visit?.fault && word === 'failed' && html`<h3>${t('fault')}</h3><${Fault} of=${visit.fault} />`}
     ${recovery.length > 0 && html`<h3>${t('recovery')}</h3><ol class="rungs">${recovery.map((rung) => html`<li><span class="mono muted">#${rung.n}</span> <b><${Text} of=${rung.action ?? rung.what} /></b> <${Text} of=${rung.reason ?? rung.because ?? rung.fault?.message ?? ''} max=${400} /></li>`)}</ol>`}
-    <${Waits} of=${explain?.waited_for} choose=${choose} />
+    <${Waits} of=${explain?.waited_for} title=${t(visit?.started ? 'waited-for' : 'waits-for')} choose=${choose} />
     ${explain?.messages_from?.length > 0 && html`<h3>${t('messages-from')}</h3><p>${explain.messages_from.slice(-24).map((from) => html`<button type="button" class="from" onClick=${() => choose(from)}><${Text} of=${from} max=${60} /></button> `)}${explain.messages_from.length > 24 ? html`<span class="muted">+${explain.messages_from.length - 24}</span>` : ''}</p>`}
     ${explain?.afresh?.length > 0 && html`<h3>${t('afresh')}</h3><ul class="waits">${explain.afresh.map((one) => html`<li><span class="mono"><${Text} of=${one.call ?? one.effect} max=${80} /></span> <span class="muted"><${Text} of=${one.why} max=${200} /></span></li>`)}</ul>`}
     <${Problem} of=${error} />

@@ -1,5 +1,6 @@
 /** All runs: live, searched, filtered, by keyboard; a page at a time, however many there are (S-21). */
-import { html, Text, Status, Problem, useEffect, useRef, useState, useStore } from './ui.js';
+import { html, Text, Status, Problem, useEffect, useMemo, useRef, useState, useStore } from './ui.js';
+import { asks } from './inbox.js';
 import { Virtual } from './virtual.js';
 import { source } from './source.js';
 import { route, adjust, go, link } from './route.js';
@@ -10,9 +11,8 @@ const PAGE = 100;
 const STATUSES = ['running', 'waiting', 'completed', 'failed', 'cancelled'];
 const DIALECTS = ['plan', 'steps', 'workflow', 'agent', 'evolve'];
 
-function Row({ run, at, chosen, choose }) {
+function Row({ run, at, chosen, choose, waits }) {
   const took = moment(run.ended) - moment(run.started);
-  const waits = run.asks?.length ?? 0;
   return html`<a class=${`run-row${chosen ? ' chosen' : ''}`} href=${link('run', run.run_id)} id=${`run-${at}`} onMouseEnter=${() => choose(at)} tabindex="-1">
     <${Status} of=${run.status} />
     <span class="run-name"><b><${Text} of=${run.name ?? run.run_id} max=${100} /></b> <span class="mono muted"><${Text} of=${run.run_id} max=${60} /></span>
@@ -28,6 +28,13 @@ function Row({ run, at, chosen, choose }) {
 
 export function Runs() {
   const { query } = useStore(route);
+  // Who waits for a person: the open questions, by run.
+  const open = useStore(asks);
+  const waiting = useMemo(() => {
+    const all = new Map();
+    for (const ask of open) all.set(ask.run_id, (all.get(ask.run_id) ?? 0) + 1);
+    return all;
+  }, [open]);
   const [list, setList] = useState(/** @type {{key: string, runs: any[], next: string | null, error: any, busy: boolean}} */ ({ key: '', runs: [], next: null, error: null, busy: true }));
   const [at, setAt] = useState(0);
   const [typed, setTyped] = useState(query.text ?? '');
@@ -107,7 +114,7 @@ export function Runs() {
     ${list.runs.length > 0 && html`<div class="run-row head" aria-hidden="true"><span>${t('status')}</span><span>${t('name')}</span><span class="run-dialect">${t('dialect')}</span><span class="run-when">${t('started')}</span><span class="num run-took">${t('took')}</span><span class="num run-tokens">${t('tokens')}</span><span class="num run-cost">${t('cost')}</span></div>
     <${Virtual} class="run-list" count=${list.runs.length} guess=${46} label=${t('runs-keys')} keyOf=${(i) => list.runs[i]?.run_id ?? i} to=${at}
       need=${(_, last) => list.next && last > list.runs.length - 30 && more(list.next)}
-      row=${(i) => html`<${Row} run=${list.runs[i]} at=${i} chosen=${i === at} choose=${() => {}} />`} />`}
+      row=${(i) => html`<${Row} run=${list.runs[i]} at=${i} chosen=${i === at} choose=${() => {}} waits=${waiting.get(list.runs[i]?.run_id) ?? 0} />`} />`}
     ${!list.runs.length && !list.busy && !list.error && html`<div class="nothing"><b>${query.text || query.status || query.dialect ? t('no-runs-fit') : t('no-runs')}</b>${!query.text && html`<p class="muted">${t('no-runs-why')}</p><pre class="mono">selvedge run examples/squares/task.json</pre>`}</div>`}
   </main>`;
 }
