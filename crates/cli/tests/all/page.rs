@@ -90,6 +90,11 @@ fn s22_the_scrubber_shows_a_run_as_it_was() {
 }
 
 #[test]
+fn s22_text_is_shown_as_it_comes() {
+    script("stream.mjs");
+}
+
+#[test]
 fn s23_a_long_thread_is_read() {
     script("threads.mjs");
 }

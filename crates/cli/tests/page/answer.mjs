@@ -14,6 +14,7 @@ cli('run', 'flow.json', '--script', 'script.yaml', '--allow-write', 'out', '--ru
 const server = await serve(['--script', 'script.yaml', '--allow-write', 'out']);
 await browse(server, async (page) => {
   await page.locator('.badge').waitFor();
+  await page.locator('a.run-row .tag.is-asks', { hasText: '1' }).waitFor();
   await page.keyboard.press('i');
   const ask = page.locator('.ask').first();
   await ask.locator('textarea').waitFor();
