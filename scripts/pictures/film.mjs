@@ -15,6 +15,7 @@ const { port } = new URL(server.url);
 const browser = await launch();
 const context = await browser.newContext({ viewport: { width: WIDTH, height: HEIGHT }, colorScheme: 'light', locale: 'en-US' });
 const page = await context.newPage();
+page.setDefaultTimeout(120_000);
 const cutter = await (await browser.newContext()).newPage();
 await page.goto(server.url);
 await page.evaluate(() => fetch('/v1/documents/letter/runs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ run_id: 'night' }) }));

@@ -18,6 +18,7 @@ const views = {
 for (const scheme of ['light', 'dark']) {
   const context = await browser.newContext({ colorScheme: scheme, locale: 'en-US', reducedMotion: 'reduce' });
   const page = await context.newPage();
+  page.setDefaultTimeout(120_000);
   await page.goto(server.url);
   for (const [name, [hash, sign, width, height]] of Object.entries(views)) {
     await page.setViewportSize({ width, height });
