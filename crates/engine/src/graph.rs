@@ -116,6 +116,10 @@ pub struct Node {
     /// Caps on what it uses, with all below it, in all of its visits together (E-20): with them used up it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
+    /// With its budget used up, whoever asks a model below it has failed, as it is with the run's own, and not the node: what is around
+    /// those can still say what they have come to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fails_within: bool,
 }
 
 /// What a node's failure means (P-16).
@@ -302,6 +306,8 @@ pub enum Act {
     Give(JsonTemplate),
     /// Sets a variable to what an expression comes to (E-46).
     Compute(Arc<str>, Expression),
+    /// Sets a variable to what was said last on the flow's thread, but for the task, as a text of bounded size.
+    Recall(Arc<str>),
     /// Tells the user something, under a code.
     Warn(Arc<str>, Template),
     /// Appends what people have said to the node since it did so last, each as a user message of its thread (E-43).
@@ -395,7 +401,8 @@ pub enum Told {
     Nothing,
     /// `calls`: what tools were called for since a graph last worked between the rounds, and what came of it.
     Calls,
-    /// The same, and `texts`: all that is said in the conversation, where the provider does not count it.
+    /// The same, and, where the provider does not count it, `texts`: what is said in the conversation, but for what such an operation had
+    /// counted before, in whose place stands what it answered: `counted`.
     Conversation,
 }
 

@@ -36,6 +36,7 @@ mod outcomes;
 mod paths;
 mod people;
 mod phase;
+mod recall;
 mod recovery;
 mod request;
 mod retry;

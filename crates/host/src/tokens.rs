@@ -14,10 +14,10 @@ const NOTE: u64 = 40;
 /// What conversations of this process have come to.
 static COUNTS: LazyLock<Counts> = LazyLock::new(Counts::default);
 
-/// `{calls, used, texts, tool_output_tokens, context_tokens, encoding}` gives `{tokens, long}`.
+/// `{calls, used, texts, counted?, tool_output_tokens, context_tokens, encoding}` gives `{tokens, long, counted?}`.
 ///
 /// What a provider said is what its last request with the reply came to: since then only the results of calls are new. Where it said
-/// nothing, `texts` are all of the conversation.
+/// nothing, `texts` are all of the conversation, but for what came to `counted` the last time.
 pub(crate) fn measure(args: &Value) -> Value {
     let number = |name: &str| args.get(name).and_then(Value::as_u64);
     let encoding = args.get("encoding").and_then(Value::as_str).and_then(Encoding::named).unwrap_or_default();
@@ -30,8 +30,9 @@ pub(crate) fn measure(args: &Value) -> Value {
         let texts = list("texts").iter().filter_map(Value::as_str);
         tokens = texts
             .map(|text| COUNTS.count(encoding, text).saturating_add(AROUND))
-            .fold(0, u64::saturating_add);
+            .fold(number("counted").unwrap_or_default(), u64::saturating_add);
     }
+    let counted = (used == 0).then_some(tokens);
     for call in list("calls") {
         let text = said(call);
         let whole = COUNTS.count(encoding, &text);
@@ -54,7 +55,11 @@ pub(crate) fn measure(args: &Value) -> Value {
             tokens.saturating_add(stays + AROUND)
         };
     }
-    json!({"tokens": tokens, "long": long})
+    let mut measured = json!({"tokens": tokens, "long": long});
+    if let (Some(counted), Some(fields)) = (counted, measured.as_object_mut()) {
+        fields.insert("counted".to_owned(), counted.into());
+    }
+    measured
 }
 
 /// The text of a call's result, as it stands in the conversation.
@@ -110,8 +115,27 @@ mod tests {
         assert_eq!(measure(&other)["tokens"], Encoding::O200kBase.count("größer 日本") + AROUND);
         for nonsense in [json!(null), json!({}), json!({"calls": 1, "texts": "x", "used": -1, "encoding": 7})]
         {
-            assert_eq!(measure(&nonsense), json!({"tokens": 0, "long": []}));
+            assert_eq!(measure(&nonsense), json!({"tokens": 0, "long": [], "counted": 0}));
         }
+    }
+
+    /// What was counted is as good as the texts.
+    #[test]
+    fn a13_only_what_is_new_is_counted() {
+        let of = |texts: &[&str], counted: u64, calls: Value| {
+            measure(
+                &json!({"used": 0, "texts": texts, "counted": counted, "calls": calls, "tool_output_tokens": 60}),
+            )
+        };
+        let long = "so it is ".repeat(200);
+        let first = of(&["go", &long], 0, json!([{"id": "a", "output": long}]));
+        let counted = first["counted"].as_u64().unwrap();
+        assert!(
+            first["tokens"].as_u64().unwrap() < counted,
+            "it is counted as it stands there, until it is shortened"
+        );
+        let whole = of(&["go", &long, "and then", "ok"], 0, json!([{"id": "b", "output": "ok"}]));
+        assert_eq!(of(&["and then", "ok"], counted, json!([{"id": "b", "output": "ok"}])), whole);
     }
 
     #[test]

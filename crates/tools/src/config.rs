@@ -73,6 +73,55 @@ pub struct CatalogueConfig {
 }
 
 impl CatalogueConfig {
+    /// The same, where only what this library offers is a tool. It names each field, so that who adds one has to say what becomes of it here.
+    #[must_use]
+    pub fn of_only(self, library: Arc<dyn LibrarySource>) -> Self {
+        let Self {
+            env,
+            tool_dirs: _,
+            config_dirs: _,
+            library: _,
+            replay,
+            commands: _,
+            natives: _,
+            mcp: _,
+            withheld: _,
+            wanted: _,
+            permissions,
+            workspace,
+            tool_cache,
+            shared_cache,
+            limits,
+            python,
+            uv,
+            scratch_root,
+            shell_approval,
+            isolation,
+            require_isolation,
+            hidden,
+            kept,
+            keys,
+            progress,
+        } = self;
+        Self {
+            library: Some(library),
+            replay,
+            permissions,
+            limits,
+            python,
+            uv,
+            scratch_root,
+            shell_approval,
+            isolation,
+            require_isolation,
+            hidden,
+            kept,
+            keys,
+            progress,
+            ..Self::new(workspace, tool_cache, shared_cache, env)
+        }
+    }
+
     /// Only the built-ins, nothing allowed: a start for filling in the rest.
     pub fn new(
         workspace: impl Into<PathBuf>,

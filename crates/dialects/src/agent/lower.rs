@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// What a prompt quotes that is about the thread it stands on.
 const HISTORY: &str = "what has been said in this conversation until now";
 
+/// What stands before a response in an answer that no model has given.
+const FOUND: &str = "\n\nWhat was found until then:\n";
+
 /// What the graphs of an agent are made with.
 pub(crate) struct Lowering<'a> {
     pub(super) settings: &'a Settings,
@@ -70,6 +73,7 @@ impl Lowering<'_> {
             set("limited", json!(false))?,
             set("guidance", json!(""))?,
             set("response", json!(""))?,
+            set("heading", json!(""))?,
             set("report", json!(""))?,
             set("stopped", json!(""))?,
         ];
@@ -82,18 +86,16 @@ impl Lowering<'_> {
             "The last response was:\n{{response}}\n\nWhat was found out about it:\n{{report}}\n\n{{stopped}}";
         let mut integrate = vec![set("findings", json!(last))?];
         integrate.extend(ask(self.settings.prompt(FINAL_ANSWER), "basic", Some(schemas::final_answer()))?);
-        let unanswered = "no model has given the answer: {{integrate.error.message}}";
-        let plain = json!({
-            "final_answer": "The task was not finished, and no model has given an answer ({{integrate.error.message}}). What there is: {{response}} {{stopped}}",
-            "reasoning_summary": "Put together without a model.",
-        });
+        let plain = self.plain()?;
         let mut work = step(
             "rounds",
             None,
             vec![rounds],
             vec![when("!finished", "used_up"), done("integrate"), fault("broken")],
         );
+        // Who asks for more than that fails, so that what it has found is still told.
         work.node_mut().budget = reserved(budget).map(Arc::new);
+        work.node_mut().fails_within = work.node_mut().budget.is_some();
         let mut graph = flow(
             &["manager", "executor", "judge", "integrator"],
             vec![
@@ -121,12 +123,7 @@ impl Lowering<'_> {
                     vec![set("final", json!("{{integrate.output}}"))?],
                     vec![done("integrator")],
                 ),
-                step(
-                    "plain",
-                    None,
-                    vec![warn("agent-stopped", unanswered)?, set("final", plain)?],
-                    vec![done("integrator")],
-                ),
+                step("plain", None, plain, vec![done("integrator")]),
                 step("integrator", None, vec![give(json!("{{final}}"))?], vec![done("tools")]),
                 step(
                     "tools",
@@ -156,8 +153,10 @@ impl Lowering<'_> {
         let bind =
             leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{bindings.output.tools}}")).ok()?));
         let mut executor =
-            step("executor", Some(1), self.executor(between)?, vec![done("look"), fault("findings")]);
-        // What it had found is not lost where it fails itself.
+            step("executor", Some(1), self.executor(between)?, vec![done("look"), fault("recall")]);
+        // What it had found is not lost where it fails itself, nor where no model is left to say it.
+        let recall = vec![leaf("recall", Act::Recall("said".into()))];
+        let recalled = vec![set("response", json!("{{said}}"))?, set("heading", json!(FOUND))?];
         let mut findings = vec![set("history", json!(HISTORY))?];
         findings.extend(ask(self.settings.prompt(HAND_OVER), "summarize", None)?);
         let body = &mut executor.node_mut().body;
@@ -266,13 +265,21 @@ impl Lowering<'_> {
                     vec![done("executor")],
                 ),
                 executor,
+                step("recall", Some(1), recall, vec![when("said != ''", "recalled"), done("findings")]),
+                step("recalled", None, recalled, vec![done("findings")]),
                 step("findings", Some(1), findings, vec![done("found"), fault("stop")]),
-                step("found", None, vec![set("response", json!("{{findings.output}}"))?], vec![done("stop")]),
+                step(
+                    "found",
+                    None,
+                    vec![set("response", json!("{{findings.output}}"))?, set("heading", json!(FOUND))?],
+                    vec![done("stop")],
+                ),
                 step(
                     "look",
                     None,
                     vec![
                         set("response", json!("{{executor.output}}"))?,
+                        set("heading", json!(FOUND))?,
                         set("report", json!(""))?,
                         compute("count", "count + 1")?,
                     ],
@@ -313,6 +320,14 @@ impl Lowering<'_> {
             ],
         )?;
         Some(graphs.push(Arc::new(graph)))
+    }
+
+    /// What stands for an answer where no model gives one.
+    fn plain(&self) -> Option<Vec<Draft>> {
+        let answer = "The task was not finished, and no model has given this answer: {{integrate.error.message}}. {{stopped}}{{heading}}{{response}}";
+        let plain = json!({"final_answer": answer, "reasoning_summary": "Put together without a model."});
+        let unanswered = "no model has given the answer: {{integrate.error.message}}";
+        Some(vec![warn("agent-stopped", unanswered)?, set("final", plain)?])
     }
 
     /// The leaves of the executor: ReAct with a look between its rounds.

@@ -3,9 +3,9 @@
 
 use super::node::Visit;
 use super::reuse::said::digest;
-use super::since::Made;
+use super::since::{Made, Since};
 use super::state::State;
-use crate::effect::Tokens;
+use crate::effect::{Outcome, Tokens};
 use crate::fault::Fault;
 use crate::graph::{Act, Call, Told, hex};
 use crate::ids::{LeafIx, NodeRef};
@@ -92,18 +92,40 @@ impl State {
         {
             members.insert("calls".to_owned(), json!(Row::of(visit)));
             if self.tells_texts(told, visit) {
-                let texts = visit.thread.iter().map(|ix| json!(self.messages[ix].content));
+                let (new, counted) = match since(visit) {
+                    Some(since) => since.uncounted(&visit.thread),
+                    None => (visit.thread.iter().collect(), None),
+                };
+                let texts = new.into_iter().map(|ix| json!(self.messages[ix].content));
                 members.insert("texts".to_owned(), texts.collect());
+                members.extend(counted.map(|counted| ("counted".to_owned(), counted.clone())));
             }
         }
         args
     }
 
+    /// What the operation of a leaf has counted of a conversation is said to the next one, in place of what it has counted.
+    pub(super) fn note_counted(&mut self, node: NodeRef, leaf: LeafIx, outcome: &Outcome) {
+        let output = match outcome {
+            Outcome::Output(output) => output,
+            Outcome::Operated(operated) => &operated.output,
+            Outcome::Reply(_) | Outcome::Failed(_) => return,
+        };
+        let Some((Told::Conversation, around)) = self.told(node, leaf) else { return };
+        if let (Some(counted), Some(visit)) = (output.get("counted"), self.visit_mut(around)) {
+            let counted = (visit.thread.clone(), counted.clone());
+            visit.extra_mut().since.get_or_insert_default().counted = Some(counted);
+        }
+    }
+
     /// Whether nobody has counted what is said.
     fn tells_texts(&self, told: Told, visit: &Visit) -> bool {
-        let used = visit.extra.as_ref().and_then(|extra| extra.since.as_ref()).map_or(0, |since| since.used);
-        told == Told::Conversation && used == 0
+        told == Told::Conversation && since(visit).is_none_or(|since| since.used == 0)
     }
+}
+
+fn since(visit: &Visit) -> Option<&Since> {
+    visit.extra.as_ref()?.since.as_deref()
 }
 
 /// A call as an operation is told of it.
@@ -121,8 +143,7 @@ struct Row<'m> {
 
 impl<'m> Row<'m> {
     fn of(visit: &'m Visit) -> Vec<Self> {
-        let since = visit.extra.as_ref().and_then(|extra| extra.since.as_ref());
-        since.into_iter().flat_map(|since| &since.told).map(Self::made).collect()
+        since(visit).into_iter().flat_map(|since| &since.told).map(Self::made).collect()
     }
 
     fn made(made: &'m Made) -> Self {

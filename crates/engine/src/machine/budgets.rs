@@ -121,6 +121,7 @@ impl State {
             format!("`{shown}` has used up its budget of {cap} {said} ({now} used there and below)");
         let fault = Fault::new(FaultKind::BudgetExceeded, message);
         Some(match place {
+            Capped::Node(capped) if self.def(capped).fails_within => self.failed(node, fault),
             Capped::Node(node) => self.failed(node, fault),
             Capped::Frame(_) => {
                 Event::Unrouted { node: format!("{called}/").into(), fault: Box::new(fault.at(&called)) }

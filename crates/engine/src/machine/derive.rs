@@ -30,7 +30,7 @@ impl State {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
             (Act::Set(..) | Act::Compute(..) | Act::Give(_) | Act::Bind(_) | Act::Edit(_), _) => true,
-            (Act::Warn(..) | Act::TakeMessages, _) => true,
+            (Act::Warn(..) | Act::Recall(_) | Act::TakeMessages, _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -116,7 +116,7 @@ impl State {
                 }
                 Err(fault) => self.failed(node, fault),
             }),
-            Act::Set(name, _) | Act::Compute(name, _) if self.of(node).flow.is_none() => {
+            Act::Set(name, _) | Act::Compute(name, _) | Act::Recall(name) if self.of(node).flow.is_none() => {
                 Some(self.failed(node, Fault::new(FaultKind::InputError, no_variables(&def.id, name))))
             }
             Act::Give(value) => Some(match self.resolved(node, value) {
@@ -124,6 +124,7 @@ impl State {
                 Err(fault) => self.failed(node, fault),
             }),
             Act::Set(name, value) => Some(self.set(node, name, self.resolved(node, value))),
+            Act::Recall(name) => Some(self.set(node, name, Ok(self.said_last(visit).into()))),
             Act::Compute(name, value) => {
                 let what = format!("the value of the variable `{name}`");
                 Some(self.set(node, name, self.computed(node, value, &what)))

@@ -245,6 +245,7 @@ impl State {
             Outcome::Reply(_) => return,
         }
         phase.closed(effects);
+        self.note_counted(node, leaf, outcome);
         self.note_transient(node, leaf, outcome);
         self.fixed_ended(node);
     }

@@ -1,7 +1,8 @@
 //! What a node remembers for the graph that works between its rounds.
 
 use crate::fault::Fault;
-use crate::message::ToolCall;
+use crate::ids::MessageIx;
+use crate::message::{Thread, ToolCall};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -13,6 +14,21 @@ pub(crate) struct Since {
     pub(super) told: Vec<Made>,
     /// Tokens of the last request and its reply, by the provider's figures; 0 if it said none.
     pub(super) used: u64,
+    /// What of the conversation an operation has counted, and what it came to. Only what has been said behind it is told to the next one:
+    /// else a round would take the longer the more rounds there were.
+    pub(super) counted: Option<(Thread, Value)>,
+}
+
+impl Since {
+    /// What is said in a thread and nobody has counted, with what was counted before it.
+    pub(super) fn uncounted(&self, thread: &Thread) -> (Vec<MessageIx>, Option<&Value>) {
+        let behind =
+            self.counted.as_ref().and_then(|(before, counted)| Some((thread.behind(before)?, counted)));
+        match behind {
+            Some((new, counted)) => (new, Some(counted)),
+            None => (thread.iter().collect(), None),
+        }
+    }
 }
 
 /// A call that came to its end.

@@ -143,6 +143,18 @@ impl Thread {
         }
         all.into_iter().rev()
     }
+    /// The messages behind those of `earlier`, of which this thread was made by adding to it, in as many steps as they are; `None` of
+    /// another thread, or of one that was edited.
+    pub(crate) fn behind(&self, earlier: &Thread) -> Option<Vec<MessageIx>> {
+        let before = earlier.last.as_ref()?;
+        let (mut new, mut at) = (Vec::new(), self.last.as_ref()?);
+        while at.count > before.count {
+            new.push(at.message);
+            at = at.before.as_ref()?;
+        }
+        new.reverse();
+        (Arc::ptr_eq(at, before) && self.skipped == earlier.skipped).then_some(new)
+    }
     /// The bytes of its messages, in O(log n).
     pub(crate) fn bytes(&self) -> u64 {
         let all = self.last.as_ref().map_or(0, |link| link.bytes);

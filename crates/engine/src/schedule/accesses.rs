@@ -45,6 +45,7 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
             Act::Open { .. }
             | Act::Answer { .. }
             | Act::AwaitRetirement
+            | Act::Recall(_)
             | Act::Decide
             | Act::Retry
             | Act::Compile { .. }

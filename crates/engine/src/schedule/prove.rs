@@ -111,7 +111,7 @@ fn lacks_scope_acts(graph: &Graph, node: &Node) -> Result<(), Unsound> {
     for leaf in graph.leaves(node) {
         let node = node.id.clone();
         match &leaf.act {
-            Act::Set(name, _) | Act::Compute(name, _) => {
+            Act::Set(name, _) | Act::Compute(name, _) | Act::Recall(name) => {
                 return Err(Unsound::Variable { node, name: name.clone() });
             }
             Act::Bind(_) => return Err(Unsound::Bindings { node }),

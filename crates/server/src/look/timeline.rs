@@ -302,7 +302,7 @@ fn does(node: &Node) -> Vec<&'static str> {
             Act::Fork(_) => "fork",
             Act::Loop(_) => "loop",
             Act::Sub(_) => "sub",
-            Act::Set(..) | Act::Compute(..) | Act::Give(_) => "set",
+            Act::Set(..) | Act::Compute(..) | Act::Recall(_) | Act::Give(_) => "set",
             _ => continue,
         };
         if !words.contains(&word) {

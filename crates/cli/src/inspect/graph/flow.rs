@@ -206,6 +206,7 @@ impl Pen<'_> {
             Act::Loop(_) => Some((Kind::Loop, String::new())),
             Act::Set(name, value) => Some((Kind::Move, format!("{name} = {}", plain(value.source())))),
             Act::Compute(name, value) => Some((Kind::Move, format!("{name} = {}", value.source()))),
+            Act::Recall(name) => Some((Kind::Move, format!("{name} = what was said on {thread}"))),
             Act::Sub(sub) => Some((Kind::Move, self.document(sub.graph))),
             Act::Edit(Edit::Compact { .. }) => Some((Kind::Model, format!("sums up {thread}"))),
             Act::Edit(edit) => Some((Kind::Move, format!("{} {thread}", cuts(edit)))),

@@ -152,6 +152,7 @@ fn asked(request: &Value) -> &'static str {
         ("Write a tool: one Python file", "coder"),
         ("failed when it was called", "mend"),
         ("A tool was called.", "class"),
+        ("A tool was changed", "equal"),
         ("Decide whether a task has been done", "judge"),
         ("did not come to a result", "report"),
         ("has used up its steps", "hand_over"),
@@ -176,6 +177,7 @@ fn sound(request: &Value) -> String {
         "manager" => reply(&json!({"required_tool_names": [], "tool_usage_guidance": "", "tool_requests": [{"name": "twice", "description": "d"}]}).to_string()),
         "coder" | "mend" => reply(&tool("twice", "    return {\"twice\": 2 * i.n}")),
         "class" => reply(r#"{"class": "Success", "reason": "r"}"#),
+        "equal" => reply(r#"{"equal": true, "reason": "r"}"#),
         "judge" => reply(r#"{"status": "FINISH", "reason": "r"}"#),
         "report" => reply(r#"{"tried": "t", "failed": "f", "suggestions": []}"#),
         "final" => reply(r#"{"final_answer": "it is 42", "reasoning_summary": "r"}"#),
@@ -238,7 +240,7 @@ fn a_models_nonsense_ends_in_an_answer() {
         }
     }
     let (run, _) = lived("nobody knows", &[], |_| reply("I do not know <|im_start|>"));
-    assert!(run["output"].as_str().unwrap().contains("no model has given an answer"), "{run:#}");
+    assert!(run["output"].as_str().unwrap().contains("no model has given this answer"), "{run:#}");
 }
 
 /// Managers that want too much, or names that no tool may have; executors that never end or call what is not there; judges and tools that
@@ -297,6 +299,83 @@ fn an_agents_limits_hold_against_models_that_never_stop() {
     });
     assert!(
         run["tools"].as_array().unwrap().iter().any(|tool| tool["state"] == "retired") && !published(&run),
+        "{run:#}"
+    );
+}
+
+/// A model whose executor calls `twice` with each of these in turn, whose coder writes this at first, and mends it in one of these ways in turn.
+fn mending(
+    calls: &'static [Value],
+    first: &str,
+    mended: Vec<String>,
+) -> impl Fn(&Value) -> String + Send + Sync + use<> {
+    let first = tool("twice", first);
+    let attempts = std::sync::atomic::AtomicUsize::new(0);
+    move |request: &Value| {
+        let messages = request["messages"].as_array().unwrap();
+        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        let offered = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        match asked(request) {
+            "coder" => reply(&first),
+            "mend" => {
+                let n = attempts.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                reply(&mended[n % mended.len()])
+            }
+            "executor" if offered && results < calls.len() => calls_tool("twice", &calls[results], 1),
+            "executor" => reply("42"),
+            _ => sound(request),
+        }
+    }
+}
+
+/// What became of the tools that it made.
+fn states(run: &Value) -> Vec<(&str, &str)> {
+    let tools = run["tools"].as_array().unwrap().iter();
+    tools.map(|tool| (tool["state"].as_str().unwrap(), tool["how"].as_str().unwrap())).collect()
+}
+
+/// A-14 … A-16: tools that work once, new versions that have another schema, and a judge of outputs that contradicts itself. What has not
+/// repeated what was recorded takes nobody's place.
+#[test]
+fn a_tool_that_is_mended_badly_takes_no_place() {
+    if python().is_none() {
+        return;
+    }
+    static CALLS: std::sync::LazyLock<[Value; 2]> =
+        std::sync::LazyLock::new(|| [json!({"n": 21}), json!({"n": 4})]);
+    let calls: &'static [Value] = &*CALLS;
+    let once = "    if i.n != 21:\n        raise ValueError('only once')\n    return {\"twice\": 42}";
+    let each = ["--tool-enhance-interval", "1"];
+    let worse = (0..3).map(|n| tool("twice", &format!("    # {n}\n{once}"))).collect();
+    let (run, sent) = lived("a tool that works once", &each, mending(calls, once, worse));
+    assert!(!published(&run) && sent.len() < 30, "{} {run:#}", sent.len());
+    assert!(states(&run).iter().any(|(state, _)| *state == "retired"), "{run:#}");
+    // In place of `n` it wants something else: the recorded calls don't fit it.
+    let renamed = (0..3).map(|n| {
+        tool("twice", &format!("    # {n}\n    return {{\"twice\": 2 * i.m}}"))
+            .replace("n: int = 0", "m: int")
+    });
+    let (run, sent) = lived("another schema", &each, mending(calls, once, renamed.collect()));
+    assert!(!published(&run) && sent.len() < 30, "{} {run:#}", sent.len());
+    // One that wants more than before, and can do with less, is one that they do fit.
+    let wider = tool("twice", "    return {\"twice\": i.by * i.n}")
+        .replace("n: int = 0", "n: int = 0\n    by: int = 2");
+    let (run, _) = lived("a wider schema", &each, mending(calls, once, vec![wider]));
+    assert!(states(&run).iter().any(|(state, how)| (*state, *how) == ("public", "enhanced")), "{run:#}");
+    // Whether another output is as good is said now so, now so: never more than three attempts, and never a version that was not equal.
+    let other = |n: usize| tool("twice", &format!("    return {{\"twice\": 2 * i.n, \"note\": {n}}}"));
+    let flips = std::sync::atomic::AtomicUsize::new(0);
+    let model = mending(calls, once, (0..3).map(other).collect());
+    let (run, sent) = lived("a judge that contradicts itself", &each, move |request| match asked(request) {
+        "equal" => {
+            let equal = flips.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 1;
+            reply(&json!({"equal": equal, "reason": "as it seems"}).to_string())
+        }
+        _ => model(request),
+    });
+    assert!(sent.len() < 40 && codes(&run).is_empty(), "{} {run:#}", sent.len());
+    assert!(
+        run["tools"].as_array().unwrap().iter().filter(|tool| tool["state"] == "public").count() <= 1,
         "{run:#}"
     );
 }

@@ -30,6 +30,25 @@ fn threads_are_values() {
     assert_eq!(left, of([0, 1, 2, 3, 4, 10]));
 }
 
+/// What was added to a thread is found from its end, and of one that was edited, or is another, nobody knows it.
+#[test]
+fn what_stands_behind_an_earlier_thread_is_what_was_added_to_it() {
+    let trunk = of(0..40);
+    let mut longer = trunk.clone();
+    (40..43).for_each(|message| longer.push(entry(message)));
+    let behind = |thread: &Thread, earlier: &Thread| {
+        thread.behind(earlier).map(|new| new.into_iter().map(Ix::get).collect::<Vec<_>>())
+    };
+    assert_eq!(behind(&longer, &trunk), Some(vec![40, 41, 42]));
+    assert_eq!(behind(&trunk, &trunk), Some(vec![]));
+    assert_eq!(behind(&trunk, &longer), None);
+    assert_eq!(behind(&of(0..43), &trunk), None, "the same messages, but nobody knows that");
+    let edited = longer.with(&[(5, 7, Some(entry(90)))]);
+    assert_eq!((behind(&edited, &trunk), behind(&edited, &edited)), (None, Some(vec![])));
+    assert_eq!(behind(&longer.slice(Slice(Some(1), None)), &trunk), None, "its beginning is another");
+    assert_eq!(behind(&trunk, &Thread::default()), None);
+}
+
 /// P-05: a slice of a thread is that of the list of its messages, also of a slice to which others were added.
 #[test]
 fn slices_are_those_of_lists() {

@@ -201,8 +201,8 @@ fn counted(id: usize) -> Outcome {
     counted
 }
 
-#[test]
-fn a12_an_operation_between_rounds_is_told_calls_and_texts_that_stand_in_no_event() {
+/// Rounds between each of which operations are told of the calls, and then of all that is said.
+fn sizing() -> Arc<Graph> {
     let call = |name: &str, told: &str, to| {
         let act = json!({"call": {"tool": "selvedge__size", "args": {"own": 1}, "told": told}});
         json!({"name": name, "act": act, "next": to})
@@ -214,27 +214,36 @@ fn a12_an_operation_between_rounds_is_told_calls_and_texts_that_stand_in_no_even
     let mut graph = Graph::clone(&looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([look]))])));
     let size = json!({"name": "selvedge__size", "description": "", "input_schema": {}, "effects": "pure", "version": "1", "source": "built in"});
     graph.tools.insert("selvedge__size".into(), serde_json::from_value(size).unwrap());
-    let graph = Arc::new(graph);
+    Arc::new(graph)
+}
+
+/// What the operation that is asked for next is told, and what the journal has of that.
+fn told(world: &mut World, answer: Value) -> (Value, Value) {
+    let effect = world.pending().remove(0);
+    let id = selvedge_engine::EffectId(effect.as_str().into());
+    let Some(Request::Operation(request)) = world.state.request(&id) else { panic!("{effect}") };
+    let kept = world.journal.iter().rev().find_map(|event| match event {
+        Event::Requested { effect, args: Some(args), .. } if *effect == id => Some(Value::clone(args)),
+        _ => None,
+    });
+    world.complete(&effect, Outcome::Output(Arc::new(answer)));
+    (request.args, kept.unwrap())
+}
+
+fn did(world: &mut World) {
+    let tool = world.pending().remove(0);
+    world.complete(&tool, Outcome::Output(Arc::new(json!("did"))));
+}
+
+#[test]
+fn a12_an_operation_between_rounds_is_told_calls_and_texts_that_stand_in_no_event() {
+    let graph = sizing();
     let mut world = World::begin(&graph);
-    let told = |world: &mut World| {
-        let effect = world.pending().remove(0);
-        let id = selvedge_engine::EffectId(effect.as_str().into());
-        let Some(Request::Operation(request)) = world.state.request(&id) else { panic!("{effect}") };
-        let kept = world.journal.iter().rev().find_map(|event| match event {
-            Event::Requested { effect, args: Some(args), .. } if *effect == id => Some(Value::clone(args)),
-            _ => None,
-        });
-        world.complete(&effect, Outcome::Output(Arc::new(json!("done"))));
-        (request.args, kept.unwrap())
-    };
     let made = |n: usize| json!([{"id": format!("c{n}"), "tool": "note", "version": "1", "arguments": {}, "output": "did"}]);
-    let did = |world: &mut World| {
-        let tool = world.pending().remove(0);
-        world.complete(&tool, Outcome::Output(Arc::new(json!("did"))));
-    };
+    let both = |world: &mut World| (told(world, json!("done")), told(world, json!("done")));
     tell(&mut world, vec![reply("hi"), calls("note", "", 1)]);
     did(&mut world);
-    let ((args, first), (all, second)) = (told(&mut world), told(&mut world));
+    let ((args, first), (all, second)) = both(&mut world);
     let digest = first["told"].as_str().unwrap();
     assert_eq!((digest.len(), &first), (64, &json!({"own": 1, "told": digest})));
     assert_eq!(args, json!({"own": 1, "told": digest, "calls": made(1)}));
@@ -244,12 +253,33 @@ fn a12_an_operation_between_rounds_is_told_calls_and_texts_that_stand_in_no_even
     // Where the provider has counted, nobody has to read it all.
     tell(&mut world, vec![counted(2)]);
     did(&mut world);
-    let ((args, first), (all, second)) = (told(&mut world), told(&mut world));
+    let ((args, first), (all, second)) = both(&mut world);
     assert_eq!((&args["calls"], &all["calls"]), (&made(2), &made(2)));
     assert_eq!((all.get("texts"), &first["told"]), (None, &second["told"]));
     assert_ne!(first["told"], json!(digest), "other calls are another request");
     tell(&mut world, vec![reply("done"), reply("end")]);
     assert_eq!(world.texts().last().map(String::as_str), Some("end"));
+    goes_on(&world, &graph, 0);
+    replays(&world, &graph);
+}
+
+/// A round costs the same however many there were: what was counted is not told again, also in a process that takes the run up.
+#[test]
+fn a12_of_a_conversation_only_what_nobody_has_counted_is_told() {
+    let graph = sizing();
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi")]);
+    let mut digests = std::collections::BTreeSet::new();
+    for round in 1..4 {
+        tell(&mut world, vec![calls("note", "", round)]);
+        did(&mut world);
+        told(&mut world, json!("done"));
+        let (all, kept) = told(&mut world, json!({"counted": round * 10}));
+        let texts = if round == 1 { json!(["hello", "hi", "go", "", "did"]) } else { json!(["", "did"]) };
+        let before = if round == 1 { Value::Null } else { json!((round - 1) * 10) };
+        assert_eq!((&all["texts"], &all["counted"]), (&texts, &before));
+        assert!(digests.insert(kept["told"].to_string()), "what the journal has is a digest of all of it");
+    }
     goes_on(&world, &graph, 0);
     replays(&world, &graph);
 }

@@ -7,8 +7,7 @@ use selvedge_engine::ToolDef;
 use selvedge_engine::library::Sample;
 use selvedge_store::Store;
 use selvedge_tools::library::LibrarySource;
-use selvedge_tools::mcp::Wanted;
-use selvedge_tools::{Catalogue, CatalogueConfig, Drafted, ToolError, Withheld};
+use selvedge_tools::{Catalogue, Drafted, ToolError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,18 +66,7 @@ pub(super) fn alone(
     (name, version): (&Arc<str>, &Arc<str>),
 ) -> Repeating {
     let only = Only { store: Arc::clone(store), offered: (Arc::clone(name), Arc::clone(version)) };
-    let config = CatalogueConfig {
-        tool_dirs: Vec::new(),
-        config_dirs: Vec::new(),
-        commands: Vec::new(),
-        natives: Vec::new(),
-        mcp: Vec::new(),
-        withheld: Withheld::default(),
-        wanted: Wanted::default(),
-        library: Some(Arc::new(only)),
-        ..catalogue.config().clone()
-    };
-    Repeating::new(config)
+    Repeating::new(catalogue.config().clone().of_only(Arc::new(only)))
 }
 
 /// A library of one version.
