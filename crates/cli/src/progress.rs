@@ -144,7 +144,7 @@ impl Progress {
             let room = columns.saturating_sub(before + width(end)).max(SHORTEST);
             text = match URGENT.contains(&mark.1) {
                 true => wrap(&text, room, usize::MAX).join(&format!("\n{}", " ".repeat(before))),
-                false => cut(&text, room),
+                false => narrowed(&text, room),
             };
         }
         let mark = self.ui.paint(mark.0, mark.1);
@@ -155,6 +155,20 @@ impl Progress {
     fn short(&self, text: &str, most: usize) -> String {
         one_line(&self.ui.redacted(text), most)
     }
+}
+
+/// A node's title in so many columns: of the place that it begins with the outermost parts go first, since what is said of the node, and the
+/// node's own id, say more than where it is.
+fn narrowed(title: &str, room: usize) -> String {
+    let (mut shown, mut rest) = (title.to_owned(), title);
+    while width(&shown) > room
+        && let Some((outer, inner)) = rest.split_once('/')
+        && !outer.contains(' ')
+    {
+        rest = inner;
+        shown = format!("…/{inner}");
+    }
+    cut(&shown, room)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -175,5 +189,20 @@ pub(crate) fn seconds(ms: i64) -> String {
         10_000..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         100_000..6_000_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
         _ => format!("{}h{:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::narrowed;
+
+    #[test]
+    fn a_title_loses_the_outer_parts_of_its_place_first() {
+        let title = "rounds#0/executor#0/mend[0]/attempts#0/write has a coder write";
+        assert_eq!(narrowed(title, 80), title);
+        assert_eq!(narrowed(title, 40), "…/attempts#0/write has a coder write");
+        assert_eq!(narrowed(title, 30), "…/write has a coder write");
+        assert_eq!(narrowed(title, 12), "…/write has…");
+        assert_eq!(narrowed("load reads a/b and more of it", 12), "load reads …");
     }
 }

@@ -25,6 +25,7 @@ mod durations;
 mod followed;
 mod frames;
 mod history;
+mod made;
 mod nodes;
 mod recovery;
 mod so_far;
@@ -36,6 +37,7 @@ pub use frames::{FrameStatus, FrameTimeline, Inner, Which};
 pub use history::{
     Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Opened, Question, Reuse, ThreadUse, Visit,
 };
+pub use made::Made;
 pub use nodes::Nodes;
 pub use recovery::{Ladder, Rung, Spent, What};
 pub use status::NodeStatus;
@@ -67,6 +69,8 @@ pub struct Timeline {
     /// What was used, by who was asked.
     #[serde(skip)]
     roles: BTreeMap<Arc<str>, Spent>,
+    #[serde(skip)]
+    made: Made,
     /// The last event that may have let a node begin.
     #[serde(skip)]
     released: u64,

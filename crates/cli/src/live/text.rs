@@ -4,7 +4,7 @@
 //! variation), so [`calm`] takes the joiners out where that only changes a picture, and every terminal agrees.
 
 use selvedge_dialects::diagnostic::is_hidden;
-use selvedge_host::timeline::Spent;
+use selvedge_host::timeline::{Made, Spent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
@@ -126,6 +126,21 @@ pub(crate) fn by_role(roles: &BTreeMap<Arc<str>, Spent>) -> Vec<String> {
         format!("{} {}+{}", calm(role), short(spent.tokens.input), short(spent.tokens.output))
     };
     if used.len() > 1 { used.iter().map(told).collect() } else { Vec::new() }
+}
+
+/// `built parse_date`, `10 calls repeated`: what became of the tools that an agent had written.
+pub(crate) fn of_tools(made: &Made) -> Vec<String> {
+    let named = [("built", &made.built), ("mended", &made.mended), ("gave up", &made.retired)];
+    let named = named.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
+        let names: Vec<String> = names.iter().map(|name| calm(name)).collect();
+        format!("{what} {}", names.join(", "))
+    });
+    let counted =
+        [(made.refused, "file refused", "files refused"), (made.repeated, "call repeated", "calls repeated")];
+    let counted = counted.into_iter().filter(|(number, ..)| *number > 0);
+    let counted =
+        counted.map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }));
+    named.chain(counted).collect()
 }
 
 /// A number of tokens: `950`, `12.3k`, `4.5M`.

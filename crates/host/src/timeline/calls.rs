@@ -49,6 +49,7 @@ impl Timeline {
                 let Some(at) = self.calls.get(effect).copied() else { return };
                 self.touched = Some(at.row);
                 self.count(effect, outcome);
+                self.note_made(at, outcome);
                 let Some(visit) = self.visit_mut(at) else { return };
                 outcome.tokens().into_iter().for_each(|tokens| visit.tokens.add(tokens));
                 visit.under_way.retain(|open| *open != (at.call, at.attempt));
@@ -116,6 +117,10 @@ impl Timeline {
         self.roles.entry(role.unwrap_or_else(|| BASIC.into())).or_default().add(&spent);
     }
 
+    pub(super) fn call_at(&self, at: CallAt) -> Option<&Call> {
+        self.nodes.get(at.row)?.visits.get(at.visit)?.calls.get(at.call)
+    }
+
     /// Whether a call is one of a model.
     fn kind_by_graph(&self, effect: &EffectId) -> CallKind {
         match self.act(effect) {
@@ -127,7 +132,7 @@ impl Timeline {
     /// A recorded outcome stands for a call: that of an earlier visit is known here.
     fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>, now: Moment) {
         let known = self.calls.get(from).and_then(|at| {
-            let call = self.nodes.get(at.row)?.visits.get(at.visit)?.calls.get(at.call)?;
+            let call = self.call_at(*at)?;
             Some((call, call.attempts.get(at.attempt)?))
         });
         let attempt = Attempt { ended: Some(now), ..Attempt::new(effect, now) };

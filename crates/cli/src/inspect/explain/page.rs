@@ -9,7 +9,7 @@ use super::table::table;
 use super::tree::{self, Row, What as Shown};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
-use crate::live::text::by_role;
+use crate::live::text::{by_role, of_tools};
 use crate::nodes::Tally;
 use crate::printed::{message, parts};
 use crate::progress::seconds;
@@ -94,6 +94,10 @@ fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let roles = by_role(explained.story.timeline.roles());
     if !roles.is_empty() {
         page.labelled("", "", 2, &format!("tokens by role: {}", roles.join(", ")), 4);
+    }
+    let tools = of_tools(explained.story.timeline.made());
+    if !tools.is_empty() {
+        page.labelled("", "", 2, &format!("tools: {}", tools.join("; ")), 4);
     }
     if lost {
         let text = format!(

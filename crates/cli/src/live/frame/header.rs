@@ -1,7 +1,7 @@
 //! The run in one line: how far it has come, and what it has used.
 
 use super::{BOLD, CYAN, Line, MAGENTA, PLAIN, RED, View, YELLOW};
-use crate::live::text::{by_role, calm, cut, elapsed, short, width};
+use crate::live::text::{by_role, calm, cut, elapsed, of_tools, short, width};
 use crate::status::Words as _;
 use selvedge_engine::Tokens;
 use selvedge_host::timeline::NodeStatus;
@@ -43,6 +43,7 @@ pub(super) fn header(view: &View, now: i64, columns: usize) -> Line {
     if used.tokens.cost > 0.0 {
         parts.push((4, PLAIN, cost(used.tokens.cost)));
     }
+    parts.extend(of_tools(view.timeline.made()).into_iter().map(|told| (3, PLAIN, told)));
     parts.extend(by_role(view.timeline.roles()).into_iter().map(|told| (0, PLAIN, told)));
     let total =
         |parts: &[(u8, &str, String)]| parts.iter().map(|(_, _, text)| width(text) + 2).sum::<usize>();
