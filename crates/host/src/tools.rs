@@ -1,10 +1,12 @@
 //! Where the tools of a run come from, and what they may do.
 
 mod known;
+mod listed;
 mod named;
 mod pinned;
 
 pub use known::{Known, Pins, broken};
+pub use listed::{Listed, effects, relative};
 pub use named::{called, denied_calls, is_builtin, named, tool_changed, wanted, wanted_by};
 pub use pinned::{changed, claimed, leave_out_vanished, make_ready, vanished};
 

@@ -26,6 +26,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) drives: Arc<Drives>,
     pub(crate) webhooks: Arc<Webhooks>,
+    /// Whose turn it is to look at the tools of folders.
+    pub(crate) cataloguing: tokio::sync::Mutex<()>,
     /// TLS of its own.
     pub(crate) tls: Option<TlsAcceptor>,
     /// Whether each request is told of.

@@ -213,6 +213,17 @@ pub(crate) static ROUTES: &[Route] = &[
         &["fork_of", "anew", "ends", "nodes", "asks", "saved"],
         act::begin::fork_plan,
     ),
+    Route {
+        method: Method::GET,
+        path: "/v1/catalogue",
+        about: "What names of tools mean in runs of this server: of its folders, commands, MCP servers and the library",
+        // It may start programs.
+        role: Role::Operator,
+        query: &[],
+        body: None,
+        gives: &["tools", "warnings"],
+        handler: Handler::Async(look::tools::catalogue),
+    },
     get("/v1/tools", "The tools of the library", &[], &["tools"], look::tools::list),
     get(
         "/v1/tools/{name}",

@@ -64,6 +64,7 @@ fn looking(host: &Host, store: &Arc<Store>) -> App {
         feeds,
         metrics,
         webhooks,
+        cataloguing: tokio::sync::Mutex::default(),
         tls: None,
         log: false,
         defaults: RunOptions::default(),

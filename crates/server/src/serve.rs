@@ -101,6 +101,7 @@ impl Server {
             store,
             hosts: Hosts::of(address.ip(), address.port(), tls.is_some(), options.behind_proxy),
             webhooks,
+            cataloguing: tokio::sync::Mutex::default(),
             tls,
             log: options.log,
             tokens: options.tokens,

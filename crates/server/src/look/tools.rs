@@ -1,10 +1,11 @@
 //! The tool library (A-17, S-27): its tools, and one with its versions.
 
-use crate::app::App;
+use crate::app::{App, blocking};
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::reply::{Later, Reply};
 use selvedge_engine::library::{Library, Version};
+use selvedge_host::tools::Listed;
 use selvedge_host::{library, report};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -28,6 +29,22 @@ pub(crate) fn list(app: &App, _: &Call) -> Result<Reply, Problem> {
         Ok(object)
     });
     Ok(Reply::json(json!({"tools": tools.collect::<Result<Vec<Value>, Problem>>()?})))
+}
+
+/// `GET /v1/catalogue`.
+pub(crate) fn catalogue(app: Arc<App>, _: Call) -> Later {
+    Box::pin(async move {
+        // Looking may start programs, which say what they are: one at a time.
+        let _turn = app.cataloguing.lock().await;
+        let (reading, settings) = (Arc::clone(&app), Arc::clone(&app));
+        let library = blocking(move || Ok(library::read(&reading.store)?)).await?;
+        let check = blocking(move || Ok(settings.host.check(settings.defaults.clone())?)).await?;
+        let catalogue = check.catalogue(&[]).await?;
+        let tools: Vec<Value> =
+            Listed::all(&app.host.environment, &catalogue, &library).iter().map(Listed::json).collect();
+        let warnings: Vec<&str> = catalogue.warnings().iter().map(|warning| &*warning.message).collect();
+        Ok(Reply::json(json!({"tools": tools, "warnings": warnings})))
+    })
 }
 
 /// `GET /v1/tools/{name}`.

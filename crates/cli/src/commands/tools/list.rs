@@ -8,27 +8,18 @@ use crate::commands::check;
 use crate::failure::Exit;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use crate::ui::Ui;
+use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Facts, Library, Stage, Version};
-use selvedge_engine::{Effects, ToolDef};
 use selvedge_host::Environment;
 use selvedge_host::library::{self, short};
 use selvedge_host::report::lives;
+use selvedge_host::tools::{Listed, effects, relative};
 use selvedge_host::{Check, Error};
 use selvedge_store::Store;
 use selvedge_tools::Catalogue;
 use selvedge_tools::library::LIBRARY;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// A row of the list.
-struct Row {
-    name: Arc<str>,
-    version: Arc<str>,
-    source: Arc<str>,
-    effects: Option<Effects>,
-    state: Option<&'static str>,
-    description: Arc<str>,
-}
 
 /// Lists tools.
 pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
@@ -43,17 +34,16 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         for warning in catalogue.warnings() {
             ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
         }
-        let named = catalogue.names().filter_map(|name| row(&ui.environment, &catalogue, &library, name));
-        Ok::<_, Error>(named.collect::<Vec<Row>>())
+        Ok::<_, Error>(Listed::all(&ui.environment, &catalogue, &library))
     })??;
     if args.all {
         let shown = |version: &&Version| !rows.iter().any(|row| row.version == version.hash);
-        let others: Vec<Row> = library.versions().filter(shown).map(unused).collect();
+        let others: Vec<Listed> = library.versions().filter(shown).map(Listed::unused).collect();
         rows.extend(others);
         rows.sort_by(|a, b| a.name.cmp(&b.name));
     }
     if ui.json {
-        let tools: Vec<Value> = rows.iter().map(object).collect();
+        let tools: Vec<Value> = rows.iter().map(Listed::json).collect();
         ui.result(&format!("{}\n", json!({ "tools": tools })));
         return Ok(Exit::Completed);
     }
@@ -64,7 +54,7 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         table.row([
             (row.name.to_string(), BOLD),
             (state.to_owned(), style(row.state)),
-            (effects(row.effects).unwrap_or("undeclared").to_owned(), ""),
+            (row.effects.map_or("undeclared", effects).to_owned(), ""),
             (short(&row.version).to_owned(), DIM),
             (row.source.to_string(), DIM),
             (row.description.to_string(), ""),
@@ -74,60 +64,6 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     page.table(&table);
     page.print(ui);
     Ok(Exit::Completed)
-}
-
-fn row(environment: &Environment, catalogue: &Catalogue, library: &Library, name: &Arc<str>) -> Option<Row> {
-    let tool = catalogue.sketch(name)?;
-    let shelved = (&*tool.source == LIBRARY).then(|| library.public(name)).flatten();
-    Some(Row {
-        name: Arc::clone(name),
-        version: tool.version.clone(),
-        source: relative(&tool.source, environment).into(),
-        effects: tool.effects,
-        state: shelved.map(|_| Stage::Public.name()),
-        description: tool.description.clone(),
-    })
-}
-
-/// A path below the current folder as people write it there.
-fn relative(source: &str, environment: &Environment) -> String {
-    let here = environment.cwd();
-    let path = std::path::Path::new(source).strip_prefix(here);
-    path.map_or_else(|_| source.to_owned(), |path| path.display().to_string())
-}
-
-/// A version that no name means.
-fn unused(version: &Version) -> Row {
-    let facts = version.facts.clone().unwrap_or_else(|| Arc::new(Facts::default()));
-    Row {
-        name: Arc::clone(&version.name),
-        version: Arc::clone(&version.hash),
-        source: LIBRARY.into(),
-        effects: facts.effects,
-        state: Some(version.shown().stage.name()),
-        description: Arc::clone(&facts.description),
-    }
-}
-
-/// C-15's object; what has no state in the library has none.
-fn object(row: &Row) -> Value {
-    json!({
-        "name": row.name,
-        "version": row.version,
-        "source": row.source,
-        "effects": effects(row.effects),
-        "state": row.state,
-        "description": row.description,
-    })
-}
-
-fn effects(effects: Option<Effects>) -> Option<&'static str> {
-    effects.map(|effects| match effects {
-        Effects::Pure => "pure",
-        Effects::Read => "read",
-        Effects::Idempotent => "idempotent",
-        Effects::Write => "write",
-    })
 }
 
 /// The style of a state.
@@ -238,7 +174,7 @@ impl Sheet {
             "version": tool.version,
             "source": relative(&tool.source, environment),
             "state": self.state,
-            "effects": effects(tool.effects),
+            "effects": tool.effects.map(effects),
             "description": tool.description,
             "input_schema": tool.input_schema,
             "output_params": tool.output_params,
@@ -279,7 +215,7 @@ impl Sheet {
         field("version", &tool.version);
         field("source", &relative(&tool.source, &ui.environment));
         field("state", self.state.unwrap_or_default());
-        field("effects", effects(tool.effects).unwrap_or("undeclared: counts as write (E-22)"));
+        field("effects", tool.effects.map_or("undeclared: counts as write (E-22)", effects));
         field(
             "outputs",
             &tool.output_params.as_ref().map(|outputs| outputs.names().join(", ")).unwrap_or_default(),

@@ -250,6 +250,25 @@ fn s22_a_timeline_has_paths_joins_and_recovery() {
     assert_eq!(server.get(&format!("/v1/runs/{run}/explain"))["recovery"], told);
 }
 
+/// The tools of folders, and of everything else that the server was started with, as the command line lists them.
+#[test]
+fn s03_the_tools_of_a_folder_are_listed() {
+    let place = place();
+    place.write(
+        "tools/count.py",
+        "__TOOL_META__ = {\"name\": \"count\", \"description\": \"Counts letters.\", \"effects\": \"pure\", \"dependencies\": []}\n\n\
+         from pydantic import BaseModel\n\nclass InputModel(BaseModel):\n    text: str\n\n\
+         def run(input_model):\n    return len(input_model.text)\n",
+    );
+    place.write("viewers", "viewer-word\n");
+    let server = Server::start(&place, &["--tools", "tools", "--viewer-token-file", "viewers"]);
+    let listed = server.get("/v1/catalogue");
+    assert_eq!(listed["tools"], place.run(&["tools", "list", "--tools", "tools", "--json"]).json()["tools"]);
+    let tools = listed["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["source"] == "tools/count.py"), "{listed:#}");
+    server.send("GET", "/v1/catalogue", &["Authorization: Bearer viewer-word"], None).is(403);
+}
+
 #[test]
 fn s03_people_are_asked_across_runs() {
     let place = place();
