@@ -145,7 +145,7 @@ impl<'s> Explained<'s> {
         let attempts = self.story.visit(node).into_iter().flat_map(Visit::attempts);
         let afresh = attempts.filter_map(|(call, attempt)| match self.state.origin(&attempt.effect)? {
             Origin::Afresh(why) => {
-                Some(Request { effect: attempt.effect.clone(), kind: call.kind.clone(), why: why.clone() })
+                Some(Request { effect: attempt.effect.clone(), kind: call.kind.clone(), why })
             }
             Origin::Kept(_) | Origin::Reused(_) | Origin::Edited(_) => None,
         });

@@ -107,11 +107,11 @@ impl Row {
             match origin {
                 Some(Origin::Kept(saved) | Origin::Reused(saved) | Origin::Edited(saved)) => {
                     row.reused += 1;
-                    row.saved.add(saved);
+                    row.saved.add(&saved);
                 }
                 Some(Origin::Afresh(why)) => {
                     let (effect, kind) = (attempt.effect.clone(), call.kind.clone());
-                    row.afresh.push(Request { effect, kind, why: why.clone() });
+                    row.afresh.push(Request { effect, kind, why });
                 }
                 None => {}
             }

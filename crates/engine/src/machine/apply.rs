@@ -252,6 +252,7 @@ impl State {
         let entry = flow.leaves.indices().next();
         let thread = flow.thread.map(|thread| frame.thread_at(thread, node.node));
         let (now, prior) = (self.now, self.prior_visits(node));
+        self.reuse.come_to(self.spot(node));
         let state = &mut self.frames[node];
         state.visit = state.visit.max(prior) + 1;
         state.started_at = now;

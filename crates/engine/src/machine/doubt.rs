@@ -3,7 +3,8 @@
 use super::asks::given;
 use super::node::{LeafPhase, NodePhase, Visit};
 use super::phase::{AskPhase, Slot, SlotState};
-use super::reuse::cache::{Key, RecordedOutcome};
+use super::reuse::outcome::RecordedOutcome;
+use super::reuse::said::Key;
 use super::reuse::{any_version, tool_key};
 use super::state::{Asking, Declined, State, Status};
 use crate::effect::{EffectId, Outcome};

@@ -111,8 +111,7 @@ impl State {
         self.reuse = ReuseCache::default();
         self.declined.clear();
         self.frames.root_mut().nodes.values_mut().for_each(NodeState::forget_records);
-        self.inherit(past, &fork.texts, &BTreeMap::new(), first.node);
-        self.inherit_frames(past, &fork.texts, None);
+        self.inherit(past, &fork.texts, None, first.node);
         self.settle_into(fork);
         self.forget_warnings(self.begins_anew(first));
         if fork.sequential {
@@ -131,13 +130,9 @@ impl State {
     fn forked_in_flow(&mut self, fork: &Fork, past: &Arc<Recording>) {
         self.begin_lineage(None, false);
         self.reuse = ReuseCache::default();
-        self.reuse.doubt(past.doubtful);
         self.declined.clear();
         self.forget_in_flight();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.renamed.clone_from(&past.renamed);
-        }
-        self.inherit_frames(past, &fork.texts, None);
+        self.inherit(past, &fork.texts, None, NodeIx(0));
         self.settle_into(fork);
         if fork.sequential {
             self.frames.reschedule(true);
@@ -158,8 +153,7 @@ impl State {
             self.start.initial.clone_from(initial);
         }
         let places = places(&past.graph, graph);
-        self.inherit(past, &fork.texts, &places, NodeIx(0));
-        self.inherit_frames(past, &fork.texts, Some(&places));
+        self.inherit(past, &fork.texts, Some(&places), NodeIx(0));
         self.settle_into(fork);
         if self.start.sequential {
             self.frames.reschedule(true);

@@ -3,10 +3,12 @@
 use super::frame::{Frame, Frames};
 use super::heard::PersonMessages;
 use super::node::{Done, NodePhase, Visit};
-use super::reuse::cache::{Keys, ReuseCache, Spot, Turn};
+use super::reuse::cache::ReuseCache;
 use super::reuse::lineage::Lineage;
+use super::reuse::outcome::Turn;
 use super::reuse::recording::Recording;
 use super::reuse::said::Said;
+use super::reuse::spot::{Keys, Spot};
 use super::sizes::Sizes;
 use super::usage::Usage;
 use crate::effect::{EffectId, Effects, ToolDef, Wait};

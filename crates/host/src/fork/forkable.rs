@@ -64,7 +64,9 @@ impl Forkable {
         let events = store.last_event(run)?;
         let apart = usize::try_from((events / KEPT).max(apart)).unwrap_or(usize::MAX);
         let moments = Moments { at: (0..=events).step_by(apart).collect(), suffice: false };
-        Self::fold(dir, store, run, events, &moments)
+        let run = Self::fold(dir, store, run, events, &moments)?;
+        run.moments.last().into_iter().for_each(|moment| run.past.lay_out(moment));
+        Ok(run)
     }
 
     /// Folds a run that has so many events. Whoever drives it goes on undisturbed. Of a damaged one, all that is before the damage is the

@@ -1,142 +1,16 @@
 //! Recorded outcomes that may stand for new requests (E-29).
 
-use super::lineage::{Face, Saved, Unlike};
+use super::laid::Ahead;
+use super::lineage::{Face, Unlike};
+use super::outcome::{RecordedOutcome, Turn};
 use super::recording::Recording;
-pub(crate) use super::said::Key;
-use crate::effect::{EffectId, Outcome};
-use crate::fault::FaultKind;
+use super::said::Key;
+use super::spot::Spot;
+use crate::effect::EffectId;
 use crate::ids::NodeIx;
-use crate::place::FramePath;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// A node of a frame, whatever its visit and those of the nodes around it: where a recorded outcome may be taken (E-29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Spot {
-    /// The frame's number among the [`Keys`].
-    pub(crate) frame: u32,
-    pub(crate) node: NodeIx,
-}
-
-impl Spot {
-    /// A frame of which nothing was ever recorded.
-    const NOWHERE: u32 = u32::MAX;
-
-    /// Another node of the same frame.
-    pub(crate) const fn sibling(self, node: NodeIx) -> Self {
-        Self { frame: self.frame, node }
-    }
-}
-
-/// Numbers of frames, by their paths without visits. The root is 0.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Keys(HashMap<FramePath, u32>);
-
-impl Keys {
-    /// Its number, if it has one.
-    pub(crate) fn get(&self, path: &FramePath) -> u32 {
-        match path.is_root() {
-            true => 0,
-            false if self.0.is_empty() => Spot::NOWHERE,
-            false => self.0.get(&path.without_visits()).copied().unwrap_or(Spot::NOWHERE),
-        }
-    }
-    /// Its number, given now if it had none.
-    pub(crate) fn give(&mut self, path: &FramePath) -> u32 {
-        if path.is_root() {
-            return 0;
-        }
-        let next = u32::try_from(self.0.len() + 1).unwrap_or(Spot::NOWHERE);
-        *self.0.entry(path.without_visits()).or_insert(next)
-    }
-}
-
-/// Whose turn it is among equal requests of a node: those of the latest visit first, in the order of its requests.
-pub(crate) type Turn = (Reverse<u32>, u32);
-
-/// One outcome, with what was asked for it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RecordedOutcome {
-    pub(super) effect: EffectId,
-    pub(super) key: Key,
-    /// Its parts.
-    pub(super) face: Face,
-    /// Of a write: the call whatever the tool's version.
-    pub(super) write: Option<Key>,
-    pub(super) turn: Turn,
-    pub(super) outcome: Outcome,
-    /// How many attempts it took (D-25).
-    pub(super) attempt: u32,
-    /// How long its last attempt was under way, in milliseconds.
-    pub(super) worked_ms: u32,
-    /// A call that is not `pure` and stands before this one ran afresh since.
-    pub(super) outdated: bool,
-    /// A write of a node that finished with success behind a failed one: it did not depend on that, and is done
-    /// (D-16). So it is with such a node's writes that failed.
-    pub(super) beside: bool,
-    /// A fork gave it another text (E-19).
-    pub(super) edited: bool,
-    /// The tool that was called.
-    pub(super) tool: Option<Arc<str>>,
-    /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
-    /// it was. A node that failed is asked anew, with both its tries (E-33).
-    pub(super) second: bool,
-}
-
-impl RecordedOutcome {
-    /// A write of which a person said what came back; `keys`: of the call, and of it whatever its tool's version.
-    pub(crate) fn written(
-        effect: EffectId,
-        (key, write): (Key, Key),
-        turn: Turn,
-        outcome: Outcome,
-        tool: Arc<str>,
-    ) -> Self {
-        let (write, tool) = (Some(write), Some(tool));
-        Self {
-            effect,
-            key,
-            face: Face::default(),
-            write,
-            turn,
-            outcome,
-            attempt: 1,
-            worked_ms: 0,
-            outdated: false,
-            beside: false,
-            edited: false,
-            tool,
-            second: false,
-        }
-    }
-    pub(crate) fn effect(&self) -> &EffectId {
-        &self.effect
-    }
-    /// What it came to, and the tool that was called, if it was one.
-    pub(crate) fn into_parts(self) -> (Outcome, Option<Arc<str>>) {
-        (self.outcome, self.tool)
-    }
-    /// Whether a new visit in its place may take it, or has to ask about it first.
-    pub(crate) fn concerns_next_visit(&self) -> bool {
-        self.is_success() && !self.second || self.unknown().is_some()
-    }
-    /// What who takes it need not ask for again, and whether that has another text now.
-    pub(crate) fn saved(&self) -> (Saved, bool) {
-        (Saved::of(&self.outcome, self.worked_ms), self.edited)
-    }
-    /// Whether it ended as it should.
-    pub(crate) fn is_success(&self) -> bool {
-        !matches!(self.outcome, Outcome::Failed(_))
-    }
-    /// A write about which nobody knows whether it happened.
-    pub(crate) fn unknown(&self) -> Option<Key> {
-        match &self.outcome {
-            Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome => self.write,
-            _ => None,
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -158,6 +32,8 @@ pub(crate) struct ReuseCache {
     unknown: BTreeSet<(Spot, Key)>,
     /// What the run recorded that this one was forked from: of effects in frames it knows what came of them, under whatever id.
     source: Option<Arc<Recording>>,
+    /// What of that is to be taken at nodes that this run has not come to.
+    ahead: Option<Ahead>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
@@ -167,8 +43,7 @@ pub(crate) struct ReuseCache {
     doubtful: bool,
     /// Nodes of which something was recorded that is taken now, or spent.
     taken: HashSet<Spot>,
-    /// Nodes that the run which this one was forked from had begun, and those that had asked for something where that ends.
-    begun: HashSet<Spot>,
+    /// Nodes that had asked for something where the run ends that this one was forked from.
     in_flight: HashSet<Spot>,
     /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
     re_executed: BTreeSet<Spot>,
@@ -187,18 +62,57 @@ impl ReuseCache {
     }
     pub(crate) fn is_empty(&self) -> bool {
         let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
+        let placed = placed && self.ahead.as_ref().is_none_or(Ahead::is_empty);
         placed && self.unmatched.is_empty() && self.unmatched_unknown.is_empty() && !self.doubtful
     }
 
     /// Whether a success may be waiting for a request of the node.
     pub(crate) fn has(&self, node: Spot) -> bool {
-        self.by_key.range((node, Key::default())..).next().is_some_and(|((of, _), _)| *of == node)
+        let placed =
+            self.by_key.range((node, Key::default())..).next().is_some_and(|((of, _), _)| *of == node);
+        placed || self.ahead_at(node).next().is_some()
     }
 
     /// The next one in turn for what a node asks.
     pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&RecordedOutcome> {
-        let (_, effect) = self.by_key.get(&(node, key))?.first()?;
-        self.entries.get(effect).map(|entry| &entry.kept)
+        match self.by_key.get(&(node, key)) {
+            Some(turns) => self.entries.get(&turns.first()?.1).map(|entry| &entry.kept),
+            None => self.ahead_at(node).find(|kept| kept.key == key),
+        }
+    }
+
+    /// What a fork may take at a node that it has not come to.
+    fn ahead_at(&self, node: Spot) -> impl Iterator<Item = &RecordedOutcome> {
+        self.ahead.iter().flat_map(move |ahead| ahead.at(node))
+    }
+
+    /// What is kept of a node, in its turn.
+    fn at(&self, node: Spot) -> impl Iterator<Item = &RecordedOutcome> {
+        let own = self.by_key.range((node, Key::default())..).take_while(move |((of, _), _)| *of == node);
+        let own = own.flat_map(|(_, turns)| turns).filter_map(|(_, effect)| self.entries.get(effect));
+        own.map(|entry| &entry.kept).chain(self.ahead_at(node))
+    }
+
+    /// The run has come to a node: what its source had recorded there is placed.
+    pub(crate) fn come_to(&mut self, node: Spot) {
+        let left = self.ahead.as_mut().map(|ahead| ahead.come_to(node)).unwrap_or_default();
+        left.into_iter().for_each(|kept| self.place_one(node, kept, true));
+    }
+
+    /// The same of all nodes.
+    fn come_to_all(&mut self) {
+        let spots = self.ahead.as_ref().map(Ahead::spots).unwrap_or_default();
+        spots.into_iter().for_each(|spot| self.come_to(spot));
+    }
+
+    /// The run is a fork: what its source had recorded may be taken, but for what stands.
+    pub(super) fn go_ahead(&mut self, ahead: Ahead) {
+        self.ahead = Some(ahead);
+    }
+
+    /// How often a node of a frame was started in the run that this one was forked from.
+    pub(crate) fn visits(&self, node: Spot) -> Option<u32> {
+        self.ahead.as_ref()?.visits(node)
     }
 
     /// The run was forked from one that had recorded this.
@@ -215,10 +129,16 @@ impl ReuseCache {
     }
 
     pub(crate) fn is_foreign(&self, effect: &EffectId) -> bool {
-        self.entries.get(effect).is_some_and(|entry| entry.foreign)
+        match self.entries.get(effect) {
+            Some(entry) => entry.foreign,
+            None => self.ahead.as_ref().is_some_and(|ahead| ahead.spot_of(effect).is_some()),
+        }
     }
 
     pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Entry> {
+        if let Some(spot) = self.ahead.as_ref().and_then(|ahead| ahead.spot_of(effect)) {
+            self.come_to(spot);
+        }
         let entry = self.entries.remove(effect)?;
         self.taken.insert(entry.node);
         let place = (entry.node, entry.kept.key);
@@ -247,9 +167,7 @@ impl ReuseCache {
         tool: Option<&Arc<str>>,
         face: &Face,
     ) -> Option<&RecordedOutcome> {
-        let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
-        let known = own.flat_map(|(_, turns)| turns).filter_map(|(_, effect)| self.entries.get(effect));
-        let known = known.map(|entry| &entry.kept).filter(|kept| kept.tool.as_ref() == tool);
+        let known = self.at(node).filter(|kept| kept.tool.as_ref() == tool);
         known.min_by_key(|kept| (Reverse(kept.face.alike(face)), kept.turn))
     }
 
@@ -258,14 +176,9 @@ impl ReuseCache {
         match () {
             () if self.taken.contains(&node) => Unlike::Taken,
             () if self.in_flight.contains(&node) => Unlike::InFlight,
-            () if self.begun.contains(&node) => Unlike::NoResult,
+            () if self.ahead.as_ref().is_some_and(|ahead| ahead.was_begun(node)) => Unlike::NoResult,
             () => Unlike::NeverRecorded,
         }
-    }
-
-    /// The run that this one was forked from had begun the node.
-    pub(crate) fn note_begun(&mut self, node: Spot) {
-        self.begun.insert(node);
     }
 
     /// A request of the node was under way where that run ends.
@@ -275,6 +188,11 @@ impl ReuseCache {
 
     /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
     pub(crate) fn add(&mut self, node: Spot, kept: RecordedOutcome, foreign: bool) {
+        self.come_to(node);
+        self.place_one(node, kept, foreign);
+    }
+
+    fn place_one(&mut self, node: Spot, kept: RecordedOutcome, foreign: bool) {
         let unknown = kept.unknown();
         if unknown.is_some() || !(kept.is_success() || kept.beside) {
             self.unknown.extend(unknown.map(|write| (node, write)));
@@ -307,16 +225,15 @@ impl ReuseCache {
 
     /// The node's own write that succeeded, in whatever version of the tool.
     pub(crate) fn wrote(&self, node: Spot, write: Key) -> Option<&EffectId> {
-        self.writes.get(&write)?.iter().find(|(of, _)| *of == node).map(|(_, effect)| effect)
+        let placed = self.writes.get(&write).into_iter().flatten().map(|(of, effect)| (*of, effect));
+        let ahead = self.ahead.iter().flat_map(|ahead| ahead.writes(write));
+        placed.chain(ahead).find(|(of, _)| *of == node).map(|(_, effect)| effect)
     }
 
     /// The last write by which the node came to its success behind a failed one (D-16).
     pub(crate) fn done_beside(&self, node: Spot) -> Option<&EffectId> {
-        let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
-        let known = own.flat_map(|(_, turns)| turns).filter(|(_, effect)| {
-            self.entries.get(effect).is_some_and(|entry| entry.kept.beside && entry.kept.is_success())
-        });
-        known.max_by_key(|(turn, _)| (Reverse(turn.0), turn.1)).map(|(_, effect)| effect)
+        let known = self.at(node).filter(|kept| kept.beside && kept.is_success());
+        known.max_by_key(|kept| (Reverse(kept.turn.0), kept.turn.1)).map(RecordedOutcome::effect)
     }
 
     /// The node's step is done anew, by a person's word: nothing of it stands for itself any more.
@@ -332,7 +249,9 @@ impl ReuseCache {
     /// Whether another node of the run that this one was forked from did that write.
     pub(crate) fn wrote_elsewhere(&self, node: Spot, write: Key) -> bool {
         let foreign = |(of, effect): &(Spot, EffectId)| *of != node && self.is_foreign(effect);
+        let ahead = || self.ahead.iter().flat_map(|ahead| ahead.writes(write)).any(|(of, _)| of != node);
         self.elsewhere.contains(&write)
+            || ahead()
             || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
     }
 
@@ -343,6 +262,7 @@ impl ReuseCache {
 
     /// A call is run again: what was recorded for it has had its turn.
     pub(crate) fn spend(&mut self, node: Spot, key: Key, write: Option<Key>) {
+        self.come_to(node);
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
         let mut spent = same.map(|(_, effect)| effect.clone());
         if let Some(write) = write {
@@ -368,6 +288,7 @@ impl ReuseCache {
 
     /// Takes everything away from the nodes from `first` on, under their ids.
     pub(crate) fn unmatch(&mut self, first: Spot, id: impl Fn(Spot) -> Arc<str>) {
+        self.come_to_all();
         let turns = self.by_key.range((first, Key::default())..).flat_map(|(_, turns)| turns);
         for effect in turns.map(|(_, effect)| effect.clone()).collect::<BTreeSet<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
@@ -451,6 +372,7 @@ impl ReuseCache {
         if re_executed.is_empty() {
             return;
         }
+        self.come_to_all();
         for (_, effect) in self.by_key.values().flatten() {
             let Some(entry) = self.entries.get_mut(effect) else { continue };
             let end = if flows(entry.node.frame) { entry.node.sibling(NodeIx(u32::MAX)) } else { entry.node };
@@ -459,7 +381,8 @@ impl ReuseCache {
     }
 
     /// Everything that is left, node by node.
-    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, Key)>) {
+    pub(crate) fn into_parts(mut self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, Key)>) {
+        self.come_to_all();
         let Self { by_key, mut entries, unknown, .. } = self;
         let turns = by_key.into_values().flatten();
         (turns.filter_map(move |(_, effect)| entries.remove(&effect)), unknown)

@@ -1,8 +1,10 @@
 //! Where the outcomes of a run that began anew come from, and why what was not taken is asked for again (E-29): said where it is
 //! decided, as data.
 
-use super::cache::{Key, Spot};
+use super::laid::Standing;
 use super::recording::changed;
+use super::said::Key;
+use super::spot::Spot;
 use crate::effect::{EffectId, Outcome};
 use crate::graph::Graph;
 use crate::ids::{LeafIx, NodeIx, NodeRef};
@@ -172,6 +174,8 @@ impl Face {
 pub(crate) struct Lineage {
     origins: HashMap<EffectId, Origin>,
     saved: Saved,
+    /// What stands of a fork's source.
+    standing: Option<Arc<Standing>>,
     /// Nodes that asked for something afresh, and those of which a message was edited, by what events call them.
     afresh: HashSet<Arc<str>>,
     messages: HashSet<Arc<str>>,
@@ -182,10 +186,9 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// An outcome of a shared event stands.
-    pub(crate) fn keeps(&mut self, effect: &EffectId, saved: Saved) {
-        self.saved.add(&saved);
-        self.origins.insert(effect.clone(), Origin::Kept(saved));
+    /// Outcomes of shared events stand.
+    pub(super) fn stands(&mut self, standing: Arc<Standing>) {
+        self.standing = Some(standing);
     }
 }
 
@@ -201,13 +204,18 @@ struct Edited {
 impl State {
     /// Where the outcome of a request comes from, or why it was asked for afresh, in a run that began anew. `None` for what was asked
     /// before that, and for tries of the same request behind the first.
-    pub fn origin(&self, effect: &EffectId) -> Option<&Origin> {
-        self.lineage.as_ref()?.origins.get(effect)
+    pub fn origin(&self, effect: &EffectId) -> Option<Origin> {
+        let lineage = self.lineage.as_ref()?;
+        let stands = || Some(Origin::Kept(lineage.standing.as_ref()?.kept(effect)?));
+        lineage.origins.get(effect).cloned().or_else(stands)
     }
 
     /// What the run did not have to ask for again: what stands of the events that a fork shares, and what was taken since.
     pub fn saved(&self) -> Saved {
-        self.lineage.as_ref().map(|lineage| lineage.saved).unwrap_or_default()
+        let Some(lineage) = &self.lineage else { return Saved::default() };
+        let mut saved = lineage.standing.as_ref().map(|standing| standing.saved()).unwrap_or_default();
+        saved.add(&lineage.saved);
+        saved
     }
 }
 

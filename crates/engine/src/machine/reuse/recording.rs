@@ -3,11 +3,12 @@
 use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node, Tail, hex};
 use crate::ids::{NodeIx, Table, TailIx};
-use crate::machine::reuse::cache::{Key, RecordedOutcome};
+use crate::machine::reuse::laid::Once;
+use crate::machine::reuse::outcome::RecordedOutcome;
+use crate::machine::reuse::said::Key;
 use crate::place::FramePath;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -28,11 +29,12 @@ pub struct Recording {
     pub(crate) renamed: BTreeMap<EffectId, EffectId>,
     /// Whether any write may have been made that is not recorded (E-44).
     pub(crate) doubtful: bool,
+    pub(super) laid: Once,
 }
 
 impl Recording {
     /// The id under which an effect's outcome was reused last.
-    fn current<'p>(&'p self, mut effect: &'p EffectId) -> &'p EffectId {
+    pub(super) fn current<'p>(&'p self, mut effect: &'p EffectId) -> &'p EffectId {
         for _ in 0..self.renamed.len() {
             match self.renamed.get(effect) {
                 Some(later) => effect = later,
@@ -42,21 +44,13 @@ impl Recording {
         effect
     }
 
-    /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
+    /// These outcomes with edited texts in their places, as a fork sees them. What the source asked of the same
     /// node again, in later visits, is what the edit takes the place of.
-    pub(crate) fn edited<'p>(
-        &'p self,
-        texts: &BTreeMap<EffectId, Arc<str>>,
-    ) -> Vec<(&'p Arc<str>, Cow<'p, RecordedOutcome>)> {
-        self.edited_of(self.kept.iter().map(|(node, kept)| (node, kept)), texts)
-    }
-
-    /// The same of these.
     pub(crate) fn edited_of<'p, Of: PartialEq>(
         &'p self,
         kept: impl Iterator<Item = (&'p Of, &'p RecordedOutcome)> + Clone,
         texts: &BTreeMap<EffectId, Arc<str>>,
-    ) -> Vec<(&'p Of, Cow<'p, RecordedOutcome>)> {
+    ) -> Vec<(&'p Of, RecordedOutcome)> {
         let texts: BTreeMap<&EffectId, &Arc<str>> =
             texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
         let edits: Vec<(&Of, &RecordedOutcome)> =
@@ -67,18 +61,12 @@ impl Recording {
         };
         let rest = kept.filter(|(node, kept)| !later(node, kept));
         rest.map(|(node, kept)| {
-            let text = texts.get(&kept.effect);
-            if text.is_none() && !kept.beside {
-                return (node, Cow::Borrowed(kept));
-            }
             let mut kept = kept.clone();
-            // What stands beside a failure of the source is judged like anything else in a fork.
-            kept.beside = false;
-            if let Some(text) = text {
+            if let Some(text) = texts.get(&kept.effect) {
                 kept.outcome = with_text(&kept.outcome, text);
                 kept.edited = true;
             }
-            (node, Cow::Owned(kept))
+            (node, kept)
         })
         .collect()
     }

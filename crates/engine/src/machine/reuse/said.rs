@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Digest of what was asked.
 pub(crate) type Key = [u8; 32];
@@ -20,16 +20,10 @@ const KEPT: usize = 1 << 14;
 /// A thread: its last message with all before it, where it begins among these, and what stands before it.
 type On = (usize, u32, Key);
 
-/// Digests of threads. A cache only: nothing of a run's state is in it.
-#[derive(Default)]
-pub(crate) struct Said(Mutex<HashMap<On, (Thread, Key)>>);
-
-impl Clone for Said {
-    /// What is asked for again is found again.
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
+/// Digests of threads. A cache only: nothing of a run's state is in it. Clones share it, as a thread that both know says the same in
+/// either: they began with the same messages, and each has those that it added on threads of its own.
+#[derive(Clone, Default)]
+pub(crate) struct Said(Arc<Mutex<HashMap<On, (Thread, Key)>>>);
 
 impl fmt::Debug for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
