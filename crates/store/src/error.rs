@@ -254,6 +254,14 @@ impl StoreError {
         self
     }
 
+    /// A database that can only be read, with what forbids to write it: its disk, its permissions, or whoever opened it.
+    pub(crate) fn only_read(db: &Path) -> Self {
+        let Err(error) = std::fs::OpenOptions::new().append(true).open(db) else {
+            return Self::ReadOnly { path: db.to_owned(), why: "it was opened for reading only".to_owned() };
+        };
+        Self::from_io(db, &error)
+    }
+
     /// An operating-system error at `path`, sorted into our kinds.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         let (path, why) = (path.to_owned(), error.to_string());

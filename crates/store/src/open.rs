@@ -132,8 +132,7 @@ fn try_write(db: &Path, migrations: &[&str], new: bool) -> Result<Connection, St
     prepare(&conn).map_err(sql)?;
     // SQLite quietly opens for reading what it may not write.
     if conn.is_readonly("main").map_err(sql)? {
-        let why = "this user may only read it".to_owned();
-        return Err(StoreError::ReadOnly { path: db.to_owned(), why });
+        return Err(StoreError::only_read(db));
     }
     // Before anything is written: a newer format, damage or another program's file stays as it is.
     let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);

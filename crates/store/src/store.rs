@@ -245,8 +245,7 @@ impl Store {
     /// it (C-12).
     pub fn drive(&self, run: &str) -> Result<DriverLock, StoreError> {
         if self.inner.writer.is_none() {
-            let why = "it was opened for reading only".to_owned();
-            return Err(StoreError::ReadOnly { path: self.inner.db.clone(), why });
+            return Err(StoreError::only_read(&self.inner.db));
         }
         self.inner.locks.acquire(run)
     }

@@ -125,10 +125,7 @@ impl Writer {
                 self.commits.fetch_add(1, Ordering::Relaxed);
                 Commit::ready(result.and_then(|answer| answer.unwrap_or(Ok(()))))
             }
-            Way::None => {
-                let why = "it was opened for reading only".to_owned();
-                Commit::ready(Err(StoreError::ReadOnly { path: db.to_owned(), why }))
-            }
+            Way::None => Commit::ready(Err(StoreError::only_read(db))),
         }
     }
 }
