@@ -168,6 +168,8 @@ pub(crate) struct Table {
     pub(crate) flexible: usize,
     /// The columns that are left out, one after the other, until the flexible one is wide enough; and where nothing stands in them.
     pub(crate) spare: Vec<usize>,
+    /// How wide that is, if not as wide as is usual.
+    pub(crate) enough: Option<usize>,
     /// The columns that are never cut: numbers, and what has to be typed. A part of either is worse than none.
     pub(crate) whole: Vec<usize>,
     /// The columns, before the others, that are left out where nothing stands in any row.
@@ -206,6 +208,7 @@ impl Table {
                 .collect(),
             flexible: place(self.flexible),
             spare: self.spare.iter().copied().filter(|at| stays(at)).map(place).collect(),
+            enough: self.enough,
             whole: self.whole.iter().copied().filter(|at| stays(at)).map(place).collect(),
             optional: Vec::new(),
             rows: self.rows.iter().map(row).collect(),
@@ -254,7 +257,7 @@ impl Table {
         };
         let (mut out, full): (Vec<usize>, Vec<usize>) = self.spare.iter().partition(|at| empty(at));
         for at in full {
-            if rest(&out) < natural.min(FLEXIBLE) {
+            if rest(&out) < natural.min(self.enough.unwrap_or(FLEXIBLE)) {
                 out.push(at);
             }
         }

@@ -11,6 +11,8 @@ use selvedge_host::{Asked, DryRun, Error, Host, report};
 
 /// Rows that are shown: what runs comes first where there are more.
 const ROWS: usize = 60;
+/// Columns of a reason that are worth more than what a node saves.
+const REASON: usize = 60;
 
 /// Says what a fork would do.
 pub(super) fn dry_run(host: &Host, asked: Asked, ui: &Ui) -> Result<Exit, Error> {
@@ -29,7 +31,7 @@ fn word(fate: Fate) -> (&'static str, &'static str) {
         Fate::Reused => ("is taken", CYAN),
         Fate::Ran => ("would run", YELLOW),
         Fate::Asks => ("would ask", MAGENTA),
-        Fate::Depends => ("would run or depends", DIM),
+        Fate::Depends => ("may run", DIM),
         Fate::Skipped => ("is skipped", DIM),
     }
 }
@@ -43,6 +45,8 @@ fn page(found: &DryRun, ui: &Ui) {
     page.line("");
     let mut table = Table::new(&["NODE", "WHAT", "TAKEN", "SAVES", "WHY"], 4);
     (table.spare, table.whole, table.optional) = (vec![3], vec![1, 2], vec![3]);
+    // What is saved is summed up below; a reason that is cut is none.
+    table.enough = Some(REASON);
     let mut rows: Vec<&Row> = found.account.rows.iter().collect();
     if rows.len() > ROWS {
         rows.sort_by_key(|row| !matches!(row.fate, Fate::Ran | Fate::Asks));
@@ -92,7 +96,7 @@ fn sum(found: &DryRun) -> String {
         (count(Fate::Reused), "taken"),
         (count(Fate::Ran), "that would run"),
         (count(Fate::Asks), "that would ask"),
-        (count(Fate::Depends), "that would run or depend on these"),
+        (count(Fate::Depends), "that may run, as what these come to decides"),
     ];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
     let parts = parts.collect::<Vec<_>>().join(", ");
