@@ -8,8 +8,9 @@ DENY := $(shell command -v cargo-deny 2>/dev/null)
 # One selection of packages and targets for building and testing: another one would compile much twice.
 ALL := --locked --workspace --all-targets
 SIM_PLANS ?= 20000
+FORKS ?= 10000
 
-.PHONY: demo test bench lint sim clean
+.PHONY: demo test bench lint sim forks clean
 
 demo:
 	@echo "building the binary (some minutes the first time)"
@@ -46,6 +47,10 @@ endif
 # The simulator over many more plans and workflows than `make test` takes: SIM_PLANS=1000000 make sim
 sim:
 	SELVEDGE_SIM_PLANS=$(SIM_PLANS) SELVEDGE_SIM_WORKFLOWS=$(SIM_PLANS) cargo test --locked --release -p selvedge-sim --test all -- properties:: workflows::
+
+# Random edits of random documents and messages, each forked, driven to its end and held against a fresh run (E-19, E-29): so many of each kind.
+forks:
+	SELVEDGE_SIM_FORKS=$(FORKS) cargo test --locked --release -p selvedge-sim --test all -- forks_with_edited workflows_fork
 
 clean:
 	cargo clean

@@ -159,6 +159,12 @@ pub fn text(text: &str) -> String {
     out + rest
 }
 
+/// Whether wording of faults was left out of what is asked: equal content may then be asked in other words.
+pub fn is_worded(content: &str) -> bool {
+    let bare = content.replace('\\', "");
+    WORDED.iter().any(|kind| bare.contains(&format!("\"type\":\"{kind}\"}}")))
+}
+
 /// A value without the engine's wording of faults.
 pub fn value(value: &Value) -> Value {
     match value {

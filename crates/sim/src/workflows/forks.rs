@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Points of each run at which it is forked.
-const POINTS: usize = 4;
+pub const POINTS: usize = 4;
 /// Forks of forks.
 const DEPTH: usize = 2;
 

@@ -4,7 +4,7 @@ use selvedge_sim::forks;
 use selvedge_sim::generate::Flavour;
 use selvedge_sim::properties;
 use selvedge_sim::reference::Mistake;
-use support::{caught, holds, plans};
+use support::{caught, edits, holds, plans};
 
 #[cfg(test)]
 mod support {
@@ -39,6 +39,11 @@ mod support {
 
     pub(super) fn plans(default: u64) -> u64 {
         number("SELVEDGE_SIM_PLANS").map_or(default, |all| (all * default).div_ceil(300))
+    }
+
+    /// Plans whose documents or messages are edited in forks, each once or more: as many as the environment asks for, or as others.
+    pub(super) fn edits(default: u64) -> u64 {
+        number("SELVEDGE_SIM_FORKS").unwrap_or_else(|| plans(default))
     }
 
     /// The property must not hold for all of so many seeds.
@@ -149,22 +154,22 @@ fn forks_that_crash() {
 
 #[test]
 fn forks_with_edited_messages() {
-    holds("forks_with_edited_messages", forks::edited_messages, Flavour::Any, plans(40));
+    holds("forks_with_edited_messages", forks::edited_messages, Flavour::Any, edits(40));
 }
 
 #[test]
 fn forks_with_edited_messages_of_pure_plans() {
-    holds("forks_with_edited_messages_of_pure_plans", forks::edited_messages, Flavour::Pure, plans(50));
+    holds("forks_with_edited_messages_of_pure_plans", forks::edited_messages, Flavour::Pure, edits(50));
 }
 
 #[test]
 fn forks_with_edited_documents() {
-    holds("forks_with_edited_documents", forks::edited_documents, Flavour::Any, plans(80));
+    holds("forks_with_edited_documents", forks::edited_documents, Flavour::Any, edits(80));
 }
 
 #[test]
 fn forks_with_edited_documents_of_pure_plans() {
-    holds("forks_with_edited_documents_of_pure_plans", forks::edited_documents, Flavour::Pure, plans(100));
+    holds("forks_with_edited_documents_of_pure_plans", forks::edited_documents, Flavour::Pure, edits(100));
 }
 
 #[test]

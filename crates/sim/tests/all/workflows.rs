@@ -4,10 +4,11 @@ use selvedge_sim::workflows::block::{Block, Kind, Paths, Rounds};
 use selvedge_sim::workflows::properties::{agreement, crashes};
 use selvedge_sim::workflows::{forks, generate, reference};
 use std::collections::BTreeMap;
-use support::holds;
+use support::{holds, holds_in_forks};
 
 #[cfg(test)]
 mod support {
+    use selvedge_sim::workflows::forks::POINTS;
     use selvedge_sim::workflows::properties::{Property, smallest};
     use selvedge_sim::workflows::{document, generate};
 
@@ -16,9 +17,19 @@ mod support {
     }
 
     pub(super) fn holds(name: &str, property: Property, workflows: u64) {
+        holds_for(name, property, number("SELVEDGE_SIM_WORKFLOWS").unwrap_or(workflows));
+    }
+
+    /// The same of forks, of which each workflow has several.
+    pub(super) fn holds_in_forks(name: &str, property: Property, workflows: u64) {
+        let forks = number("SELVEDGE_SIM_FORKS").map(|forks| forks.div_ceil(POINTS as u64));
+        holds_for(name, property, forks.or(number("SELVEDGE_SIM_WORKFLOWS")).unwrap_or(workflows));
+    }
+
+    fn holds_for(name: &str, property: Property, workflows: u64) {
         let seeds = match number("SELVEDGE_SIM_SEED") {
             Some(seed) => seed..seed + 1,
-            None => 0..number("SELVEDGE_SIM_WORKFLOWS").unwrap_or(workflows),
+            None => 0..workflows,
         };
         if let Some((seed, error)) = smallest(property, seeds) {
             let workflow = generate::workflow(seed);
@@ -40,12 +51,12 @@ fn workflows_crash() {
 
 #[test]
 fn e19_workflows_fork() {
-    holds("workflows_fork", forks::unedited, 200);
+    holds_in_forks("workflows_fork", forks::unedited, 200);
 }
 
 #[test]
 fn e29_workflows_fork_with_another_document() {
-    holds("workflows_fork_with_another_document", forks::edited, 200);
+    holds_in_forks("workflows_fork_with_another_document", forks::edited, 200);
 }
 
 /// What the properties are about happens in the workflows that they are held against.
