@@ -72,6 +72,7 @@ pub(crate) fn for_run(environment: &Environment, exec: &Exec) -> Result<RunOptio
     let mut chosen = from_variables(environment)?.under(from_options(environment, exec)?);
     there(&chosen, exec.script.is_some(), !exec.from.tools.is_empty())?;
     chosen.cwd = environment.cwd().to_owned();
+    chosen.inputs = inputs(&exec.input)?;
     chosen.recordable()
 }
 

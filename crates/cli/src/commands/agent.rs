@@ -16,7 +16,6 @@ pub(crate) fn run(args: &AgentArgs, common: &Common, ui: Ui) -> Result<Exit, Err
         warm(folder, &args.exec.from.grants, common, &ui)?;
     }
     let mut options = crate::options::for_run(&ui.environment, &args.exec)?;
-    options.inputs = selvedge_host::options::inputs(&args.exec.input)?;
     options.given = Some(document(args).to_string());
     let host = ui.host(common)?;
     let asked = host.read(Path::new("agent.json"), options, args.exec.run_id.as_deref())?;

@@ -11,8 +11,7 @@ use selvedge_host::Error;
 
 /// Runs a document.
 pub(crate) fn run(args: &RunArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
-    let mut options = crate::options::for_run(&ui.environment, &args.exec)?;
-    options.inputs = selvedge_host::options::inputs(&args.exec.input)?;
+    let options = crate::options::for_run(&ui.environment, &args.exec)?;
     let host = ui.host(common)?;
     let asked = host.read(&args.file, options, args.exec.run_id.as_deref())?;
     drive::begin(&host, asked, ui, |run, ui| ui.note(&format!("run {}", run.id)))

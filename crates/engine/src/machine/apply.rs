@@ -247,12 +247,11 @@ impl State {
 
     fn node_started(&mut self, node: NodeRef) {
         self.way_taken(node);
+        let (now, prior) = (self.now, self.come_to_recorded(node));
         let frame = self.of(node);
         let flow = &self.def(node).body;
         let entry = flow.leaves.indices().next();
         let thread = flow.thread.map(|thread| frame.thread_at(thread, node.node));
-        let (now, prior) = (self.now, self.prior_visits(node));
-        self.reuse.come_to(self.spot(node));
         let state = &mut self.frames[node];
         state.visit = state.visit.max(prior) + 1;
         state.started_at = now;

@@ -33,9 +33,12 @@ pub(crate) fn read(path: &Path) -> Result<(Scripted, String), Error> {
     let unreadable = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Error::about_file(&name, "C-12", "file-not-found", "there is no such script")
             .help(&match near_file(path) {
-                Some(near) => format!("did you mean `{near}`? Else check --script"),
-                None => "check --script; relative paths start at the current folder".to_owned(),
-            }),
+            Some(near) => format!("did you mean `{near}`? Else check --script"),
+            None => {
+                "check --script, or name another one or a --model; relative paths start at the current folder"
+                    .to_owned()
+            }
+        }),
         _ => wrong(&format!("the script can't be read: {error}"))
             .help("check --script, and who may read the file"),
     };

@@ -140,7 +140,7 @@ fn as_tried(
     }
     for record in sim.journal.records()?.iter().skip(at) {
         match &record.event {
-            Event::Requested { effect, .. } if taken.contains(effect) => {
+            Event::Requested { effect, .. } if taken.contains(effect) && !raced(sim, effect, &sent) => {
                 return Err(format!("E-29: a trial takes {effect}, and the fork asks for it"));
             }
             Event::Reused { effect, .. } if sent.contains(effect) => {
@@ -155,6 +155,12 @@ fn as_tried(
         }
     }
     Ok(())
+}
+
+/// Whether something ran afresh before an effect that a trial does not come to: on a path that a join cuts off, if it is not faster.
+fn raced(sim: &Sim<'_>, effect: &EffectId, sent: &BTreeSet<EffectId>) -> bool {
+    let Some(Origin::Afresh(Afresh::Upstream { node })) = sim.state.origin(effect) else { return false };
+    !sent.iter().any(|effect| effect.0.starts_with(&*node))
 }
 
 /// What a fork asked for itself.

@@ -110,6 +110,11 @@ impl ReuseCache {
         self.ahead = Some(ahead);
     }
 
+    /// Whether it is one.
+    pub(crate) fn is_of_fork(&self) -> bool {
+        self.ahead.is_some()
+    }
+
     /// How often a node of a frame was started in the run that this one was forked from.
     pub(crate) fn visits(&self, node: Spot) -> Option<u32> {
         self.ahead.as_ref()?.visits(node)

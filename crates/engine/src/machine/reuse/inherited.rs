@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// No effect's id comes twice: visits are counted on. Those of nodes of frames are looked up ([`Self::prior_visits`]).
+    /// No effect's id comes twice: visits are counted on. Those of nodes of frames are looked up ([`Self::come_to_recorded`]).
     fn inherit_visits(&mut self, laid: &Laid) {
         let frame = self.frames.root_mut();
         let Some(dataflow) = &mut frame.dataflow else { return };
@@ -146,9 +146,13 @@ impl State {
         recorder
     }
 
-    /// How often a node was started in the run that this one was forked from.
-    pub(in crate::machine) fn prior_visits(&self, node: NodeRef) -> u32 {
+    /// A node is about to start: of a fork, what its source had recorded there is placed. How often it was started there.
+    pub(in crate::machine) fn come_to_recorded(&mut self, node: NodeRef) -> u32 {
+        if self.prior_visits.is_empty() && !self.reuse.is_of_fork() {
+            return 0;
+        }
         let spot = self.spot(node);
+        self.reuse.come_to(spot);
         self.reuse.visits(spot).or_else(|| self.prior_visits.get(&spot).copied()).unwrap_or(0)
     }
 }
