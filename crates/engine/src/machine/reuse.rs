@@ -6,6 +6,7 @@ mod inherited;
 mod kept;
 mod laid;
 pub(super) mod lineage;
+mod origins;
 pub(super) mod outcome;
 pub(super) mod recording;
 pub(super) mod records;

@@ -74,12 +74,9 @@ impl State {
         if self.prior_visits.is_empty() {
             return;
         }
-        let paths = before.paths();
         for (spot, visits) in std::mem::take(&mut self.prior_visits) {
-            if let Some(path) = paths.get(&spot.frame) {
-                let frame = self.keys.give(path);
-                self.prior_visits.insert(Spot { frame, ..spot }, visits);
-            }
+            let frame = before.path(spot.frame).map_or(spot.frame, |path| self.keys.give(path));
+            self.prior_visits.insert(Spot { frame, ..spot }, visits);
         }
     }
 

@@ -5,7 +5,7 @@ use super::lineage::Saved;
 use super::outcome::RecordedOutcome;
 use super::recording::{NodePlace, Recording};
 use super::said::Key;
-use super::spot::Spot;
+use super::spot::{Numbers, Spot, number};
 use crate::effect::EffectId;
 use crate::graph::Graph;
 use crate::ids::{Ix, NodeIx};
@@ -25,7 +25,7 @@ pub(crate) struct Laid {
     /// The graph that it is laid out for.
     graph: Arc<Graph>,
     /// Numbers of frames, by their paths without visits; the root is 0.
-    pub(super) numbers: Arc<HashMap<FramePath, u32>>,
+    pub(super) numbers: Arc<Numbers>,
     /// By spot, what was asked, and turn.
     rows: Vec<Row>,
     by_effect: HashMap<EffectId, usize>,
@@ -35,7 +35,7 @@ pub(crate) struct Laid {
     unknown_rows: Vec<usize>,
     pub(super) unknown: Vec<(Spot, NodePlace, bool, Key)>,
     /// How often nodes of frames were started, and which nodes were begun at all.
-    visits: HashMap<Spot, u32>,
+    started: HashMap<Spot, u32>,
     begun: HashSet<Spot>,
     pub(super) in_flight: Vec<Spot>,
     /// How often each node of the run's own dataflow was started, and those that it has no more.
@@ -100,7 +100,7 @@ impl Recording {
 impl Laid {
     fn of(past: &Recording, frames: &Frames, places: Option<&Places>) -> Self {
         let mut laid = Self { graph: Arc::clone(&frames.root().graph), ..Self::default() };
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::default();
         if places.is_some() || frames.root().flow.is_none() {
             laid.own(past, frames, places);
         }
@@ -164,20 +164,10 @@ impl Laid {
     }
 
     /// What nodes of flows and of inner frames recorded.
-    fn inner(
-        &mut self,
-        past: &Recording,
-        frames: &Frames,
-        places: Option<&Places>,
-        numbers: &mut HashMap<FramePath, u32>,
-    ) {
+    fn inner(&mut self, past: &Recording, frames: &Frames, places: Option<&Places>, numbers: &mut Numbers) {
         let mut spot = |site: &NodePlace| {
             let node = frames.find(site.frame.frames(), &site.node)?;
-            let next = u32::try_from(numbers.len() + 1).unwrap_or(Spot::NOWHERE);
-            let frame = match site.frame.is_root() {
-                true => 0,
-                false => *numbers.entry(site.frame.clone()).or_insert(next),
-            };
+            let frame = if site.frame.is_root() { 0 } else { number(numbers.give(&site.frame)) };
             Some(Spot { frame, node })
         };
         for (site, kept) in past.inner.kept.values() {
@@ -197,7 +187,7 @@ impl Laid {
         }
         for (site, visits) in &past.inner.visits {
             if let Some(spot) = moved(site, frames, places).as_ref().and_then(&mut spot) {
-                self.visits.insert(spot, *visits);
+                self.started.insert(spot, *visits);
                 self.begun.insert(spot);
             }
         }
@@ -377,7 +367,7 @@ impl Ahead {
     }
 
     pub(super) fn visits(&self, spot: Spot) -> Option<u32> {
-        self.laid.visits.get(&spot).copied()
+        self.laid.started.get(&spot).copied()
     }
 }
 

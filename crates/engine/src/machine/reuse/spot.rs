@@ -27,23 +27,49 @@ impl Spot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     /// Those of the frames that a fork's source has recorded, which come first.
-    source: Arc<HashMap<FramePath, u32>>,
-    own: HashMap<FramePath, u32>,
+    source: Arc<Numbers>,
+    own: Numbers,
+}
+
+/// Paths in the order of their numbers, and where each is among them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    at: HashMap<FramePath, usize>,
+    paths: Vec<FramePath>,
+}
+
+impl Numbers {
+    /// Where a path is, added now if it was not there.
+    pub(super) fn give(&mut self, path: &FramePath) -> usize {
+        if let Some(at) = self.at.get(path) {
+            return *at;
+        }
+        self.at.insert(path.clone(), self.paths.len());
+        self.paths.push(path.clone());
+        self.paths.len() - 1
+    }
+}
+
+/// The number of the frame that is the n-th, from 0, beside the root.
+pub(super) fn number(at: usize) -> u32 {
+    u32::try_from(at + 1).unwrap_or(Spot::NOWHERE)
 }
 
 impl Keys {
     /// Numbers that begin with those of a fork's source.
-    pub(super) fn behind(source: Arc<HashMap<FramePath, u32>>) -> Self {
-        Self { source, own: HashMap::new() }
+    pub(super) fn behind(source: Arc<Numbers>) -> Self {
+        Self { source, own: Numbers::default() }
     }
     /// Its number, if it has one.
     pub(crate) fn get(&self, path: &FramePath) -> u32 {
+        let before = self.source.paths.len();
         match path.is_root() {
             true => 0,
-            false if self.own.is_empty() && self.source.is_empty() => Spot::NOWHERE,
+            false if before + self.own.paths.len() == 0 => Spot::NOWHERE,
             false => {
                 let path = path.without_visits();
-                self.source.get(&path).or_else(|| self.own.get(&path)).copied().unwrap_or(Spot::NOWHERE)
+                let own = || self.own.at.get(&path).map(|at| before + at);
+                self.source.at.get(&path).copied().or_else(own).map_or(Spot::NOWHERE, number)
             }
         }
     }
@@ -53,14 +79,13 @@ impl Keys {
             return 0;
         }
         let path = path.without_visits();
-        if let Some(number) = self.source.get(&path) {
-            return *number;
-        }
-        let next = u32::try_from(self.source.len() + self.own.len() + 1).unwrap_or(Spot::NOWHERE);
-        *self.own.entry(path).or_insert(next)
+        let source = self.source.at.get(&path).copied();
+        number(source.unwrap_or_else(|| self.source.paths.len() + self.own.give(&path)))
     }
-    /// The paths of all numbers.
-    pub(super) fn paths(&self) -> HashMap<u32, &FramePath> {
-        self.source.iter().chain(&self.own).map(|(path, number)| (*number, path)).collect()
+    /// The path of a frame by its number.
+    pub(super) fn path(&self, number: u32) -> Option<&FramePath> {
+        let at = (number as usize).checked_sub(1)?;
+        let own = || self.own.paths.get(at - self.source.paths.len());
+        self.source.paths.get(at).or_else(own)
     }
 }
