@@ -9,7 +9,7 @@ use super::reference;
 use crate::replay::replay;
 use crate::rng::Rng;
 use selvedge_engine::{Afresh, EffectId, Event, Fork, Graph, Input, Origin, Recording, State};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Points of each run at which it is forked.
@@ -128,11 +128,11 @@ fn as_tried(
         tried.apply_record(&record);
     }
     let mut next = tried.accept(Input::Fork(Box::new(fork)));
-    let (mut taken, mut sent) = (BTreeMap::new(), BTreeMap::new());
+    let (mut taken, mut sent) = (BTreeSet::new(), BTreeSet::new());
     while let Some(event) = next {
         match &event {
-            Event::Requested { effect, .. } => drop(sent.insert(effect.clone(), tried.events())),
-            Event::Reused { effect, .. } => drop(taken.insert(effect.clone(), tried.events())),
+            Event::Requested { effect, .. } => drop(sent.insert(effect.clone())),
+            Event::Reused { effect, .. } => drop(taken.insert(effect.clone())),
             _ => {}
         }
         tried.apply(&event);
@@ -140,29 +140,21 @@ fn as_tried(
     }
     for record in sim.journal.records()?.iter().skip(at) {
         match &record.event {
-            Event::Requested { effect, .. } => match (taken.get(effect), sent.contains_key(effect)) {
-                (Some(at), _) if !raced(sim, effect, &sent, *at) => {
-                    return Err(format!("E-29: a trial takes {effect}, and the fork asks for it"));
-                }
-                (_, true) if tried.origin(effect) != sim.state.origin(effect) => {
-                    return Err(format!("E-29: a trial has another reason for {effect} than the fork"));
-                }
-                _ => {}
-            },
-            Event::Reused { effect, .. } if sent.contains_key(effect) => {
+            Event::Requested { effect, .. } if taken.contains(effect) => {
+                return Err(format!("E-29: a trial takes {effect}, and the fork asks for it"));
+            }
+            Event::Reused { effect, .. } if sent.contains(effect) => {
                 return Err(format!("E-29: a trial asks for {effect}, and the fork takes it"));
+            }
+            Event::Requested { effect, .. }
+                if sent.contains(effect) && tried.origin(effect) != sim.state.origin(effect) =>
+            {
+                return Err(format!("E-29: a trial has another reason for {effect} than the fork"));
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-/// Whether an effect looks again because of another one that a trial comes to later than to it, or not at all: on a path that a join cuts
-/// off, if it is not faster.
-fn raced(sim: &Sim<'_>, effect: &EffectId, sent: &BTreeMap<EffectId, u64>, taken: u64) -> bool {
-    let Some(Origin::Afresh(Afresh::Upstream { node })) = sim.state.origin(effect) else { return false };
-    !sent.iter().any(|(effect, at)| *at < taken && effect.0.starts_with(&*node))
 }
 
 /// What a fork asked for itself.
