@@ -110,6 +110,11 @@ fn s25_questions_are_answered_and_texts_edited() {
 }
 
 #[test]
+fn e43_an_agent_is_told_something_while_it_works() {
+    script("message.mjs");
+}
+
+#[test]
 fn s26_a_document_is_mended_started_and_watched() {
     script("watch.mjs");
 }

@@ -54,7 +54,7 @@ export function embedded() {
       return later({ events: (inside.events ?? []).slice(after, after + Number(query?.limit ?? 100)) });
     },
     follow: () => () => {},
-    asks: () => later({ asks: [] }), answer: none, cancel: none, resume: none, fork: none, forkPlan: none, diff: none, documents: () => later({ documents: [] }),
+    asks: () => later({ asks: [] }), answer: none, message: none, cancel: none, resume: none, fork: none, forkPlan: none, diff: none, documents: () => later({ documents: [] }),
     document: none, check: none, start: none, tools: () => later({ tools: [] }), tool: none,
   };
 }

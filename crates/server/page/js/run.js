@@ -8,6 +8,7 @@ import { Json, Long } from './json.js';
 import { Markdown } from './markdown.js';
 import { Ask } from './inbox.js';
 import { Fork } from './fork.js';
+import { Message } from './message.js';
 import { evolutionOf } from './evolution.js';
 import { follow } from './live.js';
 import { tally, sourceOf, forkedAt } from './model.js';
@@ -158,6 +159,7 @@ export function Run() {
     <${Head} run=${run} model=${model} n=${n} live=${live} act=${act} />
     <${Problem} of=${trouble ?? error} />
     ${openAsks.length > 0 && html`<div class="run-asks">${openAsks.slice(0, 20).map((ask) => html`<${Ask} key=${ask.ask} ask=${ask} run=${id} />`)}</div>`}
+    ${model.dialect === 'agent' && model.driven && live && !viewer && !source.sealed && html`<${Message} run=${id} />`}
     <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads, waits }} />
       <${Scrubber} model=${model} n=${n} live=${live} goTo=${goTo} said=${sayNow} at=${moment_} /></div>
     <div class="below">

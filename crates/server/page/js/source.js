@@ -138,6 +138,8 @@ const served = {
   asks: () => ask('GET', '/asks'),
   /** @param {string} run @param {string} id @param {any} body */
   answer: (run, id, body) => ask('POST', `/runs/${part(run)}/asks/${part(id)}`, body),
+  /** @param {string} run @param {any} body */
+  message: (run, body) => ask('POST', `/runs/${part(run)}/messages`, body),
   /** @param {string} run */
   cancel: (run) => ask('POST', `/runs/${part(run)}/cancel`, {}),
   /** @param {string} run @param {any} [body] */
