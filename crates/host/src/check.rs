@@ -97,6 +97,11 @@ impl Check {
         tools::settings(&self.options, &self.config, &self.state_dir, workspace, &self.observer)
     }
 
+    /// Who hears what goes on.
+    pub(crate) fn observer(&self) -> &dyn Observer {
+        self.observer.as_ref()
+    }
+
     /// The keys that are never recorded (C-06).
     pub fn secrets(&self) -> Vec<secrets::Known> {
         secrets::named(&self.config)

@@ -47,6 +47,11 @@ pub fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, 
     if wrong.is_empty() { Ok(lines) } else { Err(Error::findings(crate::error::ErrorKind::Usage, wrong)) }
 }
 
+/// What is said of a call that is too large to be kept.
+pub fn too_large(file: &Path, line: usize) -> String {
+    format!("{}:{line}: a call of more than 64 KiB is left out", file.display())
+}
+
 /// Reads one call.
 ///
 /// # Errors

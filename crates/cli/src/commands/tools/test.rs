@@ -124,9 +124,8 @@ fn of_folder(catalogue: &Catalogue, folder: &Path, names: &[String], ui: &Ui) ->
 }
 
 /// Says that a call is left out.
-pub(super) fn too_large(ui: &Ui, file: &Path, line: usize) {
-    let place = format!("{}:{line}", file.display());
-    ui.note(&format!("{}: {place}: a call of more than 64 KiB is left out", ui.paint("1;33", "warning")));
+fn too_large(ui: &Ui, file: &Path, line: usize) {
+    ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), samples::too_large(file, line)));
 }
 
 /// The public tools of the library, or those of them that are named.

@@ -1,11 +1,12 @@
 //! What becomes of files in the library: decided one after the other, and changed in one commit.
 
 use super::{Imported, Incoming, Meeting, Tool};
+use crate::error::Error;
+use crate::library::record::recorded;
+use crate::library::samples::Line;
+use crate::library::{self, short};
+use crate::ways::WayOut;
 use selvedge_engine::library::{Change, Command, Library, Place, Refusal, Stage};
-use selvedge_host::Error;
-use selvedge_host::library::record::recorded;
-use selvedge_host::library::samples::Line;
-use selvedge_host::library::{self, short};
 use selvedge_store::{BlobHash, Store};
 use selvedge_tools::examine::Examined;
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,12 +160,13 @@ impl Import<'_> {
 fn taken(name: &str, head: &str, file: &Path) -> Error {
     let message = format!("the library has another tool `{name}` already, version {}", short(head));
     Error::about_file(&file.display().to_string(), "A-17", "name-taken", &message).help(&format!(
-        "make this a new version of it with --replace, or give the file another name in __TOOL_META__; `selvedge \
-         tools show {name} --code` shows the one that is there"
+        "make this a new version of it with --replace, or give the file another name in __TOOL_META__; `{}` shows \
+         the one that is there",
+        WayOut::ShowTool { name, folders: &[] }
     ))
 }
 
 fn placed(refusal: &Refusal, file: &Path) -> Error {
     Error::about_file(&file.display().to_string(), "A-17", refusal.code, &refusal.message)
-        .help("`selvedge tools list --all` shows what the library has")
+        .help(&format!("`{}` shows what the library has", WayOut::AllTools))
 }
