@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 30] = [
+const WORKLOADS: [&str; 31] = [
     "W1",
     "W2",
     "W3",
@@ -39,6 +39,7 @@ const WORKLOADS: [&str; 30] = [
     "server",
     "mcp",
     "tools",
+    "evolve",
 ];
 
 /// The model that the workloads over HTTP talk to, ended with this value.

@@ -30,6 +30,7 @@
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
 //! | `library` | the tool library of 10,000 versions and 100,000 recorded calls: its fold and what operations of an agent take; 100 recorded calls, repeated |
+//! | `evolve` | a data set of a million lines; 500 tasks whose models answer at once; 10,000 tools that are grouped; 1,000 that are published; 1,000 recorded calls, repeated with a merged tool |
 //! | `driven` | 10,000 runs driven at once, durable, each asks a model of 200 ms twice |
 //! | `answer` | what another process says to a driven run, until it is durable there (`answer-one` is that process) |
 //! | `watchers` | `watchers [SECONDS]`: 1,000 who watch one run of 100 events a second of a `selvedge serve` (the binary beside this one, or `BENCH_SELVEDGE`) |
@@ -45,6 +46,7 @@
 mod agents;
 mod all;
 mod driven;
+mod evolve;
 mod floor;
 mod flows;
 mod frames;
@@ -119,6 +121,7 @@ fn bench() -> Result<()> {
         "mcp-server" => mcp::serve(),
         "tools" => tools::tools(scale),
         "library" => library::library(scale),
+        "evolve" => evolve::evolve(scale),
         "driven" => driven::driven(scale),
         "answer" => driven::answer(scale),
         "answer-one" => driven::answer_one(),
@@ -153,6 +156,7 @@ fn bench() -> Result<()> {
             driven::answer(scale)?;
             mcp::mcp(scale)?;
             library::library(scale)?;
+            evolve::evolve(scale)?;
             agents::rounds(scale)?;
             agents::tokens(scale)?;
             tools::tools(scale)

@@ -1,7 +1,8 @@
 """Writes tasks.jsonl, script.yaml and the files below data/: a small world in which a library evolves.
 
-Sixty tasks in five families. The script stands in for all models: managers that ask for a tool where none is listed, a coder whose first files
-have faults of known kinds, and executors that call the tools for real. An answer is only given where a tool has really given it.
+Seventy-two tasks in six families. The script stands in for all models: managers that ask for a tool where none is listed, a coder whose first files
+have faults of known kinds, also where it makes one tool of two, and executors that call the tools for real. An answer is only given where a tool has
+really given it.
 """
 
 import json
@@ -74,6 +75,17 @@ def geometry(n):
     return question, {"path": name}, {"path": name, "area": area}, area, [name]
 
 
+def numbers(n):
+    below = 20_000 + 1_000 * n
+    sieve = bytearray([1]) * below
+    for p in range(2, int(below**0.5) + 1):
+        if sieve[p]:
+            sieve[p * p :: p] = bytes(len(range(p * p, below, p)))
+    primes = sum(sieve) - 2
+    question = f"How many prime numbers lie below {below}?"
+    return question, {"below": below}, {"below": below, "primes": primes}, primes, []
+
+
 HEAD = '''
 """{description}"""
 {imports}
@@ -85,6 +97,7 @@ __TOOL_META__ = {{
     "dependencies": [],
     "output_params": {outputs},
     "effects": "{effects}",
+    "timeout": 10,
 }}
 
 
@@ -198,6 +211,34 @@ FAMILIES = {
             return {"path": input_model.path, "area": abs(twice) / 2}
         """,
         "fault": None,
+        "merged": "copies",
+    },
+    "numbers": {
+        "of": numbers,
+        "tool": "count_primes",
+        "mark": "How many prime numbers lie below",
+        "description": "Counts the prime numbers below a number.",
+        "imports": "",
+        "outputs": {"below": {"type": "integer"}, "primes": {"type": "integer"}},
+        "effects": "pure",
+        "fields": 'below: int = Field(description="the number")',
+        "bad": """
+            primes = 0
+            for n in range(2, input_model.below):
+                # As many divisors as there are numbers, many times over.
+                primes += all(n % d for _ in range(1000) for d in range(2, n)) if n > 3 else 1
+            return {"below": input_model.below, "primes": primes}
+        """,
+        "good": """
+            sieve = bytearray([1]) * max(input_model.below, 2)
+            for p in range(2, int(len(sieve) ** 0.5) + 1):
+                if sieve[p]:
+                    sieve[p * p :: p] = bytes(len(range(p * p, len(sieve), p)))
+            return {"below": input_model.below, "primes": sum(sieve) - 2}
+        """,
+        "fault": "timeout",
+        # Its calls that failed are no evidence, and who repeats a slow one waits for it.
+        "merged": "good",
     },
 }
 
@@ -214,6 +255,22 @@ def source(family, which, name=None):
         fields=indent(family["fields"], "    "),
         body=body,
     ).lstrip()
+
+
+def copies(family):
+    """One tool for two that is none: both files as they are, and whichever works."""
+    both = [source(family, "good", name) for name in (family["tool"], family["tool"] + "_2")]
+    body = """
+        for text in COPIES:
+            file = {}
+            exec(text, file)
+            try:
+                return file["run"](file["InputModel"](**input_model.model_dump()))
+            except Exception as error:
+                last = error
+        raise last
+    """
+    return source({**family, "copies": body}, "copies") + f"\n\nCOPIES = {both!r}\n"
 
 
 def fenced(text):
@@ -239,10 +296,15 @@ def managers(family, copy):
 
 
 def coders(family):
-    """First a file with a fault; then, told of a call that failed, one without. One tool for two that do the same is such a file, too."""
+    """First a file with a fault; then, told of a call that failed, one without. So it is where one tool is made of two that do the same."""
     tool = family["tool"]
     merge = f"(?s)Several tools, each one Python file.*<name>\n{tool}\n"
-    rule({"node": "write", "matches": merge}, {"text": fenced(source({**family, "description": family["description"] + " It does the work of two that were there."}, "good"))}, (1500, 320))
+    one = {**family, "description": family["description"] + " It does the work of two that were there."}
+    first = family.get("merged", "bad")
+    if first != "good":
+        rule({"node": "write", "matches": merge + ".*<errors>\n[^\n<]"}, {"text": fenced(source(one, "good"))}, (1700, 320))
+    file = copies(one) if first == "copies" else source(one, first)
+    rule({"node": "write", "matches": merge}, {"text": fenced(file)}, (1500, 320))
     for name in (f"{tool}_2", tool):
         rule({"node": "write", "contains": f"<name>\n{name}\n"}, {"text": fenced(source(family, "bad", name))}, (900, 300))
         rule({"node": "write", "contains": f'"name": "{name}"'}, {"text": fenced(source(family, "good", name))}, (1200, 320))

@@ -12,6 +12,7 @@ use crate::commands::serve::ServeArgs;
 use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
+use crate::commands::worker::WORKER;
 use crate::inspect::args::{
     DoctorArgs, ExportArgs, HelpArgs, ImportArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     /// What the completion scripts ask for
     #[command(name = "__complete", hide = true)]
     Complete(Later<CompleteArgs>),
+    /// What `evolve --workers` starts
+    #[command(name = WORKER, hide = true)]
+    Worker,
     /// Help on a command, or on environment, placeholders, scripts, config
     Help(Later<HelpArgs>),
 }

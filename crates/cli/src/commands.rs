@@ -16,6 +16,7 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod worker;
 
 use crate::args::Common;
 use crate::cli::{Cli, Command};
@@ -107,6 +108,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Complete(args) => Ok(inspect::completions::complete(&args, &cli.common, ui)),
         Command::Models(args) => inspect::models(&args, &cli.common, ui),
         Command::Doctor(args) => inspect::doctor(&args, &cli.common, ui),
+        Command::Worker => worker::worker(&cli.common, ui),
         Command::Help(args) => inspect::help(&args, ui),
     };
     done.unwrap_or_else(|failure| {

@@ -5,5 +5,5 @@ mod batch;
 pub mod operations;
 pub mod optimise;
 
-pub use batch::{BATCH, Score, TASK, batch};
+pub use batch::{BATCH, Score, TASK, TASKS, batch};
 pub use optimise::{Clustering, Merging, Optimise, optimise};

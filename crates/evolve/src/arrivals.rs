@@ -56,6 +56,9 @@ impl Shared {
         let mut standing = self.standing_mut();
         standing.done += 1;
         standing.failed += u64::from(said.get("status").and_then(Value::as_str) != Some("completed"));
+        let correct = said.get("correct").and_then(Value::as_bool);
+        standing.scored += u64::from(correct.is_some());
+        standing.right += u64::from(correct == Some(true));
         standing.tokens += count("input_tokens") + count("output_tokens");
         standing.cost += usage("cost").and_then(Value::as_f64).unwrap_or_default();
         let left = self.left.load(Ordering::Relaxed).saturating_sub(1);

@@ -103,7 +103,7 @@ impl Checked {
     ///
     /// # Errors
     /// It can't be written.
-    pub(crate) fn keep(&self, file: &Path, dir: &Path) -> Result<(), Error> {
+    pub fn keep(&self, file: &Path, dir: &Path) -> Result<(), Error> {
         if self.bad > 0 || self.whole == self.before {
             return Ok(());
         }

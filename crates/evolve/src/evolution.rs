@@ -1,5 +1,7 @@
 //! Batch after batch: from wherever the last process has left it to the end of the data set, or of patience (V-01, V-03).
 
+mod scores;
+
 use crate::arrivals::{Shared, said};
 use crate::checked::Checked;
 use crate::dataset::{DataSet, Part, Task};
@@ -9,8 +11,10 @@ use crate::standing::{Heard, Standing, Stopped, Summary};
 use selvedge_dialects::evolve::{BATCH, Optimise, Score, batch};
 use selvedge_engine::library::Place;
 use selvedge_engine::{Budget, Graph, RunStatus};
-use selvedge_host::evolve::measures::Measures;
-use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions, library};
+use selvedge_host::evolve::measures::{Measures, RoleUsage};
+use selvedge_host::library::{self, export};
+use selvedge_host::workers::{Launcher, Workers};
+use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions};
 use selvedge_runtime::{Controls, Halt, Reading, Stop, Watcher};
 use selvedge_store::{BlobHash, DriverLock, RunStatus as Stored, Store};
 use serde_json::{Map, Value, json};
@@ -18,6 +22,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The folder of the library, in that of the evolution.
+pub(crate) const LIBRARY: &str = "library";
 
 /// What is to be done with a data set.
 #[derive(Clone, Debug)]
@@ -36,8 +43,10 @@ pub struct Evolution {
     pub task_timeout_s: u64,
     /// How predictions are held against answers.
     pub score: Score,
-    /// How the library is optimised after each batch.
-    pub optimise: Optimise,
+    /// How the library is optimised after each batch; without it what tasks make stays theirs (V-13).
+    pub optimise: Option<Optimise>,
+    /// The program that drives tasks in processes of its own, and how many of these there are; without it this process does.
+    pub workers: Option<(Launcher, usize)>,
     /// Fields of the agent's document that tasks are run with, besides the query.
     pub agent: Map<String, Value>,
     /// What else runs are begun with.
@@ -63,7 +72,11 @@ impl Evolution {
     /// # Errors
     /// Whatever an agent could not begin with; another process goes on with this evolution.
     pub async fn prepare(self, host: &Host) -> Result<Prepared, Error> {
-        let (host, store) = host.in_open_store()?;
+        let (mut host, store) = host.in_open_store()?;
+        if let Some((program, most)) = &self.workers {
+            let workers = Workers::new(&host, &store, program.clone(), *most);
+            host = host.with_children(Arc::new(workers));
+        }
         let id = self.id(&host)?;
         let lock = store.drive(&id).map_err(|error| {
             Error::from(error).help("wait for the end of the process that evolves this data set, or stop it there: it can be gone on with then")
@@ -94,12 +107,22 @@ impl Evolution {
 }
 
 impl Prepared {
+    /// What is done.
+    pub fn evolution(&self) -> &Evolution {
+        &self.evolution
+    }
+
+    /// Caps what all of it may use.
+    pub(crate) fn cap(&mut self, budget: Budget) {
+        self.evolution.options.budget = budget;
+    }
+
     /// Goes on to the end of the data set, or until it is stopped.
     ///
     /// # Errors
     /// The data set is wrong, the folder of another one, or something can't be read or written. What is recorded stays, and the same again
     /// goes on.
-    pub async fn go(self, heard: &Arc<dyn Heard>, stop: &Stop) -> Result<Summary, Error> {
+    pub async fn go(&self, heard: &Arc<dyn Heard>, stop: &Stop) -> Result<Summary, Error> {
         let evolution = &self.evolution;
         let checked = evolution.data_set.check(evolution.part, Some(&self.out))?;
         let projections = Projections::open(&self.out, &self.id, evolution.data_set.path())?;
@@ -118,7 +141,7 @@ impl Prepared {
             last: None,
             begun: HashSet::new(),
             batches: BTreeMap::new(),
-            prepared: &self,
+            prepared: self,
             stop,
         };
         going.look()?;
@@ -130,13 +153,30 @@ impl Prepared {
     }
 }
 
+/// What of these caps is left by what was used; `None` if that is nothing.
+pub(crate) fn left<'r>(caps: Budget, used: impl Iterator<Item = &'r RoleUsage>) -> Option<Budget> {
+    let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
+    for used in used {
+        calls += used.calls;
+        tokens += used.tokens.input + used.tokens.output;
+        cost += used.tokens.cost;
+    }
+    let left = Budget {
+        calls: caps.calls.map(|cap| cap.saturating_sub(calls)),
+        tokens: caps.tokens.map(|cap| cap.saturating_sub(tokens)),
+        cost: caps.cost.map(|cap| (cap - cost).max(0.0)),
+    };
+    let none = left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
+    (!none).then_some(left)
+}
+
 struct Going<'p> {
     prepared: &'p Prepared,
     shared: Arc<Shared>,
     checked: Checked,
     /// What the last batch that is done came to.
     last: Option<Measures>,
-    /// Keys of tasks that are in a batch.
+    /// Keys of tasks that are in a batch of this process. Those of a batch that is done have their lines.
     begun: HashSet<Key>,
     batches: BTreeMap<u64, Stored>,
     stop: &'p Stop,
@@ -147,29 +187,20 @@ impl Going<'_> {
     fn look(&mut self) -> Result<(), Error> {
         let (store, id) = (&self.prepared.store, &self.prepared.id);
         for (run, status) in store.runs_named(&format!("{id}-"))? {
-            let rest = run.get(id.len() + 1..).unwrap_or_default();
-            match rest.split_once('-') {
-                None => drop(rest.parse().map(|number: u64| self.batches.insert(number, status))),
-                Some((number, key)) => {
-                    let of = number.parse().ok().and_then(|number: u64| self.batches.get(&number));
-                    // What a person has cancelled is begun anew, in another batch.
-                    if of.is_some_and(|status| *status != Stored::Cancelled) {
-                        self.begun.extend(Key::of_run(key));
-                    }
-                }
-            }
-        }
-        // Lines are written in the order of batches: where none is missing, only the last batch may have more.
-        let lines = self.shared.projections().len();
-        let whole = lines >= self.begun.len() && lines > 0;
-        let from = if whole { self.batches.keys().next_back().copied().unwrap_or_default() } else { 0 };
-        let numbers: Vec<u64> = self.batches.range(from..).map(|(number, _)| *number).collect();
-        for number in numbers {
-            self.written(number)?;
+            let number = run.get(id.len() + 1..).and_then(|rest| rest.parse().ok());
+            self.batches.extend(number.map(|number: u64| (number, status)));
         }
         let done = self.batches.iter().filter(|(_, status)| **status == Stored::Completed);
         let done: Vec<u64> = done.map(|(number, _)| *number).collect();
         let known = usize::try_from(self.shared.projections().batches()).unwrap_or(usize::MAX);
+        // Lines are written in the order of batches: where those that have their measures lack none, only later ones may have more.
+        let last =
+            known.checked_sub(1).and_then(|at| done.get(at)).filter(|_| self.shared.projections().is_whole());
+        let from = last.map_or(0, |last| last + 1);
+        let numbers: Vec<u64> = self.batches.range(from..).map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.written(number)?;
+        }
         for number in done.iter().skip(known.min(done.len().saturating_sub(1))) {
             self.measured(*number, known)?;
         }
@@ -306,22 +337,8 @@ impl Going<'_> {
 
     /// What the whole evolution may still use; `None` if that is nothing.
     fn budget(&self) -> Option<Budget> {
-        let caps = self.prepared.evolution.options.budget;
         let roles = self.last.iter().flat_map(|last| last.total.roles.values());
-        let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
-        for used in roles {
-            calls += used.calls;
-            tokens += used.tokens.input + used.tokens.output;
-            cost += used.tokens.cost;
-        }
-        let left = Budget {
-            calls: caps.calls.map(|cap| cap.saturating_sub(calls)),
-            tokens: caps.tokens.map(|cap| cap.saturating_sub(tokens)),
-            cost: caps.cost.map(|cap| (cap - cost).max(0.0)),
-        };
-        let none =
-            left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
-        (!none).then_some(left)
+        left(self.prepared.evolution.options.budget, roles)
     }
 
     /// Drives a batch to its end; why it was stopped before, if it was.
@@ -351,11 +368,13 @@ impl Going<'_> {
         }
     }
 
-    /// Writes what the batches came to as a page.
+    /// Writes what the batches came to as a page, and the library that they have left as a folder (V-15).
     fn report(&self) -> Result<(), Error> {
-        let Prepared { evolution, .. } = self.prepared;
+        let Prepared { evolution, store, out, .. } = self.prepared;
         let name = evolution.data_set.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        self.shared.projections().report(&name.unwrap_or_default())
+        self.shared.projections().report(&name.unwrap_or_default())?;
+        let library = library::read(store)?;
+        export::replace(&out.join(LIBRARY), (Some(store), &library), |_| true).map(drop)
     }
 
     fn summary(&self, stopped: Option<Stopped>) -> Result<Summary, Error> {

@@ -4,7 +4,7 @@ use selvedge_store::BlobHash;
 use std::fmt;
 
 /// What tells tasks apart, and their runs are called by: of an id and a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
 impl fmt::Display for Key {

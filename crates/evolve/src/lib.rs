@@ -2,6 +2,7 @@
 //! projections of these runs.
 //!
 //! - [`dataset`]: a file of tasks, checked as a whole before anything runs, and read line by line.
+//! - [`evaluation`]: the same tasks with and without a tool, or with two libraries.
 //! - [`projections`]: the folder of what came of it, which can always be made anew from the runs.
 //! - [`evolution`]: batch after batch, from wherever an earlier process has left it.
 
@@ -10,6 +11,7 @@
 mod arrivals;
 mod checked;
 pub mod dataset;
+pub mod evaluation;
 pub mod evolution;
 mod key;
 pub mod projections;
@@ -17,6 +19,7 @@ mod standing;
 
 pub use checked::Checked;
 pub use dataset::{DataSet, Part, Task};
+pub use evaluation::{Compared, Evaluated, Evaluation};
 pub use evolution::{Evolution, Prepared};
 pub use key::Key;
 pub use standing::{Heard, Standing, Stopped, Summary};

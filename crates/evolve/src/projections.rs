@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What says which evolution a folder is of.
-const MARK: &str = "evolution.json";
+pub(crate) const MARK: &str = "evolution.json";
 const PREDICTIONS: &str = "predictions.jsonl";
 const MEASURES: &str = "measures.jsonl";
 const REPORT: &str = "report.html";
@@ -28,6 +28,8 @@ pub struct Projections {
     measures: File,
     /// How many batches have a line there.
     batches: u64,
+    /// How many tasks the last of these lines counts.
+    counted: u64,
 }
 
 /// What is known of a line of predictions.
@@ -67,7 +69,9 @@ impl Projections {
         match fs::read(&mark) {
             Ok(bytes) => match serde_json::from_slice::<Mark>(&bytes) {
                 Ok(mark) if mark.evolution == evolution && mark.data_set == data_set => {}
-                Ok(mark) => return Err(of_another(dir, &mark.data_set)),
+                Ok(mark) => {
+                    return Err(of_another(dir, &format!("the data set {}", mark.data_set.display())));
+                }
                 Err(_) => return Err(not_ours(dir)),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -90,11 +94,12 @@ impl Projections {
         if !believed.map_err(failed)? {
             lines.clear();
         }
-        let mut batches = 0;
-        if !each_line(&measures, |_: Measures| batches += 1).map_err(failed)? {
-            batches = 0;
+        let (mut batches, mut counted) = (0, 0);
+        let count = |measures: Measures| (batches, counted) = (batches + 1, measures.total.done);
+        if !each_line(&measures, count).map_err(failed)? {
+            (batches, counted) = (0, 0);
         }
-        Ok(Self { dir: dir.to_owned(), predictions, lines, measures, batches })
+        Ok(Self { dir: dir.to_owned(), predictions, lines, measures, batches, counted })
     }
 
     /// How many batches have their line of measures.
@@ -109,6 +114,7 @@ impl Projections {
     pub fn measured(&mut self, measures: &Measures) -> Result<(), Error> {
         self.add(&self.measures, &json!(measures))?;
         self.batches += 1;
+        self.counted = measures.total.done;
         Ok(())
     }
 
@@ -136,6 +142,11 @@ impl Projections {
     /// The folder.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Whether as many tasks have a line as batches have done that have theirs.
+    pub fn is_whole(&self) -> bool {
+        self.lines.len() as u64 >= self.counted
     }
 
     /// How many tasks have a line.
@@ -211,14 +222,14 @@ pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Error>
     fs::rename(&new, dir.join(name)).map_err(failed)
 }
 
-fn unwritable(dir: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn unwritable(dir: &Path, error: &std::io::Error) -> Error {
     let message = format!("the folder {} of the evolution can't be written: {error}", dir.display());
     Error::environment("V-15", "out-unwritable", &message)
         .help("nothing is lost: the runs are recorded; make room or name another folder with --out, and give the command again")
 }
 
-fn of_another(dir: &Path, data_set: &Path) -> Error {
-    let message = format!("{} is the folder of the data set {}", dir.display(), data_set.display());
+pub(crate) fn of_another(dir: &Path, of: &str) -> Error {
+    let message = format!("{} is the folder of {of}", dir.display());
     Error::usage("V-15", "out-of-another", &message).help("name another folder with --out")
 }
 

@@ -12,6 +12,10 @@ pub trait Heard: Send + Sync {
     fn begins(&self, standing: &Standing, left_out: &[Diagnostic]) {
         let _ = (standing, left_out);
     }
+    /// The tasks are done once more, in this arm of an evaluation (V-13).
+    fn arm(&self, name: &str) {
+        let _ = name;
+    }
     /// A batch begins, or is gone on with.
     fn batch(&self, run: &str, number: u64) {
         let _ = (run, number);
@@ -35,6 +39,10 @@ pub struct Standing {
     pub failed: u64,
     /// Those that run now.
     pub running: u64,
+    /// Tasks that were scored without a model, of those that ended in this process.
+    pub scored: u64,
+    /// Those of them that are right.
+    pub right: u64,
     /// Tokens of the tasks that ended in this process.
     pub tokens: u64,
     /// What they cost.

@@ -139,7 +139,19 @@ impl LockedRun {
     ///
     /// # Errors
     /// Its folder can only be read, or what it began with can't be.
-    pub fn cancel(mut self) -> Result<Begun, Error> {
+    pub fn cancel(self) -> Result<Begun, Error> {
+        self.told(Input::Cancel)
+    }
+
+    /// The run, about to end by what has ended whoever drove it (E-17).
+    ///
+    /// # Errors
+    /// As those of a cancel.
+    pub(crate) fn poisoned(self, message: String) -> Result<Begun, Error> {
+        self.told(Input::Poison(message))
+    }
+
+    fn told(mut self, last: Input) -> Result<Begun, Error> {
         let lock = self.take_lock()?;
         let (graph, warnings) = (self.run.graph()?, self.run.warnings());
         let RecordedRun { store, info, state, .. } = self.run;
@@ -153,7 +165,7 @@ impl LockedRun {
             lock,
             driver: idle_driver(),
             catalogue: None,
-            inputs: vec![Input::Cancel],
+            inputs: vec![last],
             source: info.fork.map(|fork| fork.run),
             fork: None,
         })

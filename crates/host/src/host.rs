@@ -1,5 +1,6 @@
 //! A host: what is asked of Selvedge goes through it, whoever asks.
 
+use crate::child::Children;
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -29,6 +30,8 @@ pub struct Host {
     state_dir: Option<PathBuf>,
     /// The store of the state folder, where it is open: runs that begin together share its commits.
     store: Option<Arc<Store>>,
+    /// Who drives the runs that its runs begin, if that is not this process.
+    pub(crate) children: Option<Arc<dyn Children>>,
 }
 
 impl Host {
@@ -41,6 +44,7 @@ impl Host {
             natives: Vec::new(),
             state_dir: None,
             store: None,
+            children: None,
         }
     }
 
@@ -59,7 +63,7 @@ impl Host {
 
     /// The same in the state folder of this store, to whom nobody listens: runs that a run begins (E-39).
     pub(crate) fn within(&self, store: &Arc<Store>) -> Self {
-        Self { observer: Arc::new(()), ..self.clone().sharing(Arc::clone(store)) }
+        Self { observer: Arc::new(()), children: None, ..self.clone().sharing(Arc::clone(store)) }
     }
 
     /// The same with the store of its state folder open, and that store: who begins many runs, or looks at many, opens it once.
@@ -76,6 +80,12 @@ impl Host {
     #[must_use]
     pub fn sharing(self, store: Arc<Store>) -> Self {
         Self { store: Some(store), ..self }
+    }
+
+    /// The same, where others drive the runs that its runs begin (E-39).
+    #[must_use]
+    pub fn with_children(self, children: Arc<dyn Children>) -> Self {
+        Self { children: Some(children), ..self }
     }
 
     /// The same with a tool of the program itself, which documents name as any other.

@@ -46,6 +46,7 @@
 //! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
 //! - [`archive`]: a run in one file, for another state folder.
 //! - [`Host::simulated`]: a document in a simulated world, where nothing real is called and nothing recorded (C-18).
+//! - [`child`]: what begins runs for a run, in this process or, with [`workers`], in others.
 //! - [`evolve`]: what the batches of an evolution came to, and what a tool is worth.
 //! - [`report`]: runs as everybody who reports on one writes them, for machines (C-02, C-15).
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
@@ -97,6 +98,7 @@ mod tokens;
 pub mod tools;
 pub mod trust;
 pub mod ways;
+pub mod workers;
 
 pub use answer::Answer;
 pub use begun::{Begun, ForkedFrom};

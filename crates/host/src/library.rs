@@ -1,6 +1,8 @@
 //! The tool library as it is kept: its journal in the store, folded by the engine.
 
+pub mod export;
 pub mod held;
+pub mod import;
 mod left;
 pub mod manifest;
 mod names;

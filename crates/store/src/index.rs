@@ -342,7 +342,7 @@ pub(crate) fn children(conn: &Connection, db: &Path, parent: &str) -> Result<Vec
     rows.map(|row| row.map_err(sql)?).collect()
 }
 
-/// The runs whose ids begin so, in the order of their ids, and where they stand.
+/// The runs whose ids are this and one word more, in the order of their ids, and where they stand. Which ids are, their index says: of others no row is read.
 pub(crate) fn named(
     conn: &Connection,
     db: &Path,
@@ -352,7 +352,7 @@ pub(crate) fn named(
     // No text that begins so is behind this one.
     let end = format!("{beginning}\u{10ffff}");
     let mut query = conn
-        .prepare_cached("SELECT id, status FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id")
+        .prepare_cached("SELECT id, status FROM runs WHERE id >= ?1 AND id < ?2 AND instr(substr(id, length(?1) + 1), '-') = 0 ORDER BY id")
         .map_err(sql)?;
     let rows = query.query_map([beginning, &end], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sql)?;
     rows.map(|row| {

@@ -221,7 +221,7 @@ impl Store {
         self.inner.read(|conn| index::list(conn, &self.inner.db, filter))
     }
 
-    /// The runs whose ids begin so, and where they stand: a look at the index of ids, and not at what rows say besides.
+    /// The runs whose ids are this and one word more, without `-`, and where they stand. Those that they have begun cost a look at the index of ids.
     pub fn runs_named(&self, beginning: &str) -> Result<Vec<(String, RunStatus)>, StoreError> {
         self.inner.read(|conn| index::named(conn, &self.inner.db, beginning))
     }

@@ -1,28 +1,39 @@
 //! `selvedge evolve`: the tasks of a data set in batches (C-17, V-15).
 
 pub(crate) mod args;
+mod eval;
 mod told;
 
-use crate::args::Common;
+use crate::args::{Common, Exec};
 use crate::block_on::block_on;
 use crate::commands::tools::import::warm;
 use crate::failure::Exit;
 use crate::signals::Signals;
 use crate::ui::Ui;
-use args::EvolveArgs;
+use args::{EvolveArgs, EvolveCommand, TaskOptions};
 use selvedge_dialects::evolve::{Clustering, Merging, Optimise, Score};
 use selvedge_evolve::{DataSet, Evolution, Heard, Part};
 use selvedge_host::Error;
+use std::path::Path;
 use std::sync::Arc;
 use told::Told;
 
 /// Evolves a library over a data set.
 pub(crate) fn evolve(args: &EvolveArgs, common: &Common, mut ui: Ui) -> Result<Exit, Error> {
-    refuse(args)?;
-    if let Some(folder) = &args.library {
-        warm(folder, &args.exec.from.grants, common, &ui)?;
+    if let Some(EvolveCommand::Eval(args)) = &args.command {
+        return eval::eval(args, common, ui);
     }
-    let evolution = evolution(args, &ui)?;
+    refuse(&args.tasks.exec)?;
+    if let Some(folder) = &args.library {
+        warm(folder, &args.tasks.exec.from.grants, common, &ui)?;
+    }
+    let cluster =
+        Clustering::NAMES.iter().find(|(name, _)| *name == args.cluster).map(|(_, cluster)| *cluster);
+    let merge = Merging::NAMES.iter().find(|(name, _)| *name == args.merge_policy).map(|(_, merge)| *merge);
+    let optimise = Optimise { cluster: cluster.unwrap_or_default(), merge: merge.unwrap_or_default() };
+    // It is there where there is no other command.
+    let file = args.file.as_deref().unwrap_or(Path::new(""));
+    let evolution = evolution(file, &args.tasks, Some(optimise), common, &ui)?;
     let host = ui.host(common)?;
     // Tasks compute at the same time: they get more than one thread.
     block_on(usize::MAX, async {
@@ -36,15 +47,15 @@ pub(crate) fn evolve(args: &EvolveArgs, common: &Common, mut ui: Ui) -> Result<E
         if let Some(script) = prepared.ready.script() {
             ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
         }
-        let heard: Arc<dyn Heard> = Arc::new(Told::new(&ui));
-        let summary = prepared.go(&heard, &signals.stop).await?;
-        Ok(told::conclude(&summary, &ui))
+        let told = Arc::new(Told::new(&ui, &signals.stop));
+        let summary = prepared.go(&(Arc::clone(&told) as Arc<dyn Heard>), &signals.stop).await;
+        told.close();
+        Ok(told::conclude(&summary?, &ui))
     })?
 }
 
 /// Options of single runs are none of an evolution.
-fn refuse(args: &EvolveArgs) -> Result<(), Error> {
-    let exec = &args.exec;
+fn refuse(exec: &Exec) -> Result<(), Error> {
     let given = [
         ("--plan", exec.plan.is_some(), "tasks are agents"),
         ("--dialect", exec.dialect.is_some(), "tasks are agents"),
@@ -62,21 +73,27 @@ fn refuse(args: &EvolveArgs) -> Result<(), Error> {
     }
 }
 
-fn evolution(args: &EvolveArgs, ui: &Ui) -> Result<Evolution, Error> {
+fn evolution(
+    file: &Path,
+    args: &TaskOptions,
+    optimise: Option<Optimise>,
+    common: &Common,
+    ui: &Ui,
+) -> Result<Evolution, Error> {
     let options = crate::options::for_run(&ui.environment, &args.exec)?;
     let score = Score::NAMES.iter().find(|(name, _)| *name == args.score).map(|(_, score)| *score);
-    let cluster =
-        Clustering::NAMES.iter().find(|(name, _)| *name == args.cluster).map(|(_, cluster)| *cluster);
-    let merge = Merging::NAMES.iter().find(|(name, _)| *name == args.merge_policy).map(|(_, merge)| *merge);
+    let concurrency = args.concurrency.unwrap_or(args.batch_size);
+    let workers = crate::commands::worker::workers(args.workers, common, ui)?;
     Ok(Evolution {
-        data_set: DataSet::open(&ui.environment.absolute(&args.file), &args.file)?,
+        data_set: DataSet::open(&ui.environment.absolute(file), file)?,
         part: Part { start: args.start, limit: args.limit, skip_bad: args.skip_bad },
         out: args.out.clone(),
         batch_size: args.batch_size as usize,
-        concurrency: args.concurrency.unwrap_or(args.batch_size) as usize,
+        concurrency: workers.as_ref().map_or(concurrency, |(_, most)| concurrency.min(*most as u32)) as usize,
         task_timeout_s: args.task_timeout.into(),
         score: score.unwrap_or_default(),
-        optimise: Optimise { cluster: cluster.unwrap_or_default(), merge: merge.unwrap_or_default() },
+        optimise,
+        workers,
         agent: args.agent.fields(),
         options,
     })

@@ -21,11 +21,11 @@ const TEXT_ROWS: usize = 6;
 const ROOMY: usize = 40;
 
 const PLAIN: &str = "";
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
+pub(super) const BOLD: &str = "1";
+pub(super) const DIM: &str = "2";
+pub(super) const RED: &str = "31";
+pub(super) const GREEN: &str = "32";
+pub(super) const YELLOW: &str = "33";
 const CYAN: &str = "36";
 const MAGENTA: &str = "35";
 
@@ -38,7 +38,7 @@ pub(super) struct Line(pub(super) Vec<(&'static str, String)>);
 
 impl Line {
     /// Adds a piece.
-    fn with(mut self, style: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn with(mut self, style: &'static str, text: impl Into<String>) -> Self {
         self.0.push((style, text.into()));
         self
     }
@@ -48,7 +48,7 @@ impl Line {
         self.0.iter().map(|(_, text)| width(text)).sum()
     }
 
-    fn redacted(mut self, redact: Redact<'_>) -> Self {
+    pub(super) fn redacted(mut self, redact: Redact<'_>) -> Self {
         for (_, text) in &mut self.0 {
             if let Cow::Owned(clean) = redact(text) {
                 *text = clean;
@@ -58,7 +58,7 @@ impl Line {
     }
 
     /// The line without what does not fit into `most` columns.
-    fn cut(self, most: usize) -> Self {
+    pub(super) fn cut(self, most: usize) -> Self {
         let mut left = most;
         let mut line = Self::default();
         for (style, text) in self.0 {

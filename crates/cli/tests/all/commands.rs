@@ -34,3 +34,4 @@ mod trust;
 mod values;
 mod variables;
 mod ways;
+mod workers;

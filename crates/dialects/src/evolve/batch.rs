@@ -3,16 +3,20 @@
 use super::operations as op;
 use super::optimise::{Optimise, optimise};
 use crate::agent::Settings;
-use crate::agent::build::{ask, call, done, each, fault, flow, give, leaf, set, step, warn, when};
+use crate::agent::build::{Step, ask, call, done, each, fault, flow, give, leaf, set, step, warn, when};
 use crate::agent::schemas;
 use selvedge_engine::graph::{Act, Sub};
 use selvedge_engine::template::JsonTemplate;
-use selvedge_engine::{Graph, Table};
+use selvedge_engine::{Graph, GraphIx, Table};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What stands for a dialect in runs of batches.
 pub const BATCH: &str = "evolve";
+
+/// The node that does the tasks: its result has what became of each.
+pub const TASKS: &str = "batch";
 
 /// The node of a path that runs its task: what it comes to is what is said of the task.
 pub const TASK: &str = "run";
@@ -47,34 +51,43 @@ impl Score {
 /// What the judge of a prediction is asked.
 const JUDGE: &str = include_str!("prompts/score.md");
 
-/// The graph of all batches that are scored and optimised so. Its first data layer has `tasks` and `settings`, as [`op::task`] takes them, `runs`,
+/// The graph of all batches that are scored and optimised so; without a way to optimise it the library stays as it is (V-13). Its first data layer has `tasks` and `settings`, as [`op::task`] takes them, `runs`,
 /// the runs of these tasks, and `before`, as [`op::account`] does; its output is what that gives.
-pub fn batch(score: Score, settings: &Settings, how: Optimise) -> Option<Graph> {
+pub fn batch(score: Score, settings: &Settings, how: Option<Optimise>) -> Option<Graph> {
     let mut graphs = Table::new();
     let path = graphs.push(Arc::new(task(score)?));
-    let library = optimise(settings, how, &mut graphs)?;
-    let mut tools = library.tools.clone();
-    let library = graphs.push(Arc::new(library));
-    let inputs = vec![("runs".into(), JsonTemplate::from_value(json!("{{runs}}")).ok()?)];
-    let optimised = Act::Sub(Box::new(Sub { graph: library, inputs, outputs: Vec::new(), timeout_s: None }));
-    let unchanged = "the library is as it was before this batch: {{optimise.error.message}}";
     let measured = json!({"before": "{{before}}", "tasks": "{{batch.output}}", "optimised": "{{optimised}}"});
-    let mut graph = flow(
-        &[],
-        vec![
-            step("begin", None, vec![set("optimised", json!(null))?], vec![done("batch")]),
-            step("batch", None, vec![each("{{tasks}}", "task", path)?], vec![done("optimise")]),
-            step("optimise", None, vec![leaf("library", optimised)], vec![done("taken"), fault("unchanged")]),
-            step("taken", None, vec![set("optimised", json!("{{optimise.output}}"))?], vec![done("measure")]),
-            step("unchanged", None, vec![warn("library-unchanged", unchanged)?], vec![done("measure")]),
-            step("measure", None, vec![call(&op::account(), measured)?], vec![done("answer")]),
-            step("answer", None, vec![give(json!("{{measure.output}}"))?], vec![]),
-        ],
-    )?;
+    let (mut tools, mut optimising) = (BTreeMap::new(), Vec::new());
+    if let Some(how) = how {
+        let library = optimise(settings, how, &mut graphs)?;
+        tools.clone_from(&library.tools);
+        optimising = after(graphs.push(Arc::new(library)))?;
+    }
+    let next = if optimising.is_empty() { "measure" } else { "optimise" };
+    let mut steps = vec![
+        step("begin", None, vec![set("optimised", json!(null))?], vec![done(TASKS)]),
+        step(TASKS, None, vec![each("{{tasks}}", "task", path)?], vec![done(next)]),
+    ];
+    steps.extend(optimising);
+    steps.push(step("measure", None, vec![call(&op::account(), measured)?], vec![done("answer")]));
+    steps.push(step("answer", None, vec![give(json!("{{measure.output}}"))?], vec![]));
+    let mut graph = flow(&[], steps)?;
     graph.graphs = graphs;
     tools.extend(op::all().into_iter().map(|tool| (tool.name.clone(), tool)));
     graph.tools = tools;
     Some(graph)
+}
+
+/// What has the library optimised, by that graph (V-05).
+fn after(library: GraphIx) -> Option<Vec<Step>> {
+    let inputs = vec![("runs".into(), JsonTemplate::from_value(json!("{{runs}}")).ok()?)];
+    let optimised = Act::Sub(Box::new(Sub { graph: library, inputs, outputs: Vec::new(), timeout_s: None }));
+    let unchanged = "the library is as it was before this batch: {{optimise.error.message}}";
+    Some(vec![
+        step("optimise", None, vec![leaf("library", optimised)], vec![done("taken"), fault("unchanged")]),
+        step("taken", None, vec![set("optimised", json!("{{optimise.output}}"))?], vec![done("measure")]),
+        step("unchanged", None, vec![warn("library-unchanged", unchanged)?], vec![done("measure")]),
+    ])
 }
 
 /// One task: it is run, and what it answers is judged where a model has to.

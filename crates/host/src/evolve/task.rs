@@ -149,10 +149,11 @@ fn child(bench: &Bench, given: &Given, parent: &Arc<str>) -> Child {
 
 fn not_begun(given: &Given, run: &str, failure: Failure) -> Value {
     let said = failure.fault;
-    json!({
+    let said = json!({
         "task_id": given.task.task_id, "prediction": null, "reasoning": "", "status": "failed",
         "fault": {"kind": said.kind.name(), "message": said.message}, "usage": {}, "tools": [], "seconds": 0.0, "run": run,
-    })
+    });
+    scored(said, given)
 }
 
 /// What is said of a task whose run has ended.

@@ -1,6 +1,7 @@
 //! What is told of an evolution: a line for each task while it goes on, and what it came to (V-14, V-15).
 
 use crate::failure::Exit;
+use crate::live::tasks::{Known, Tasks};
 use crate::progress::{running_ms, seconds};
 use crate::ui::Ui;
 use crate::words::command;
@@ -8,44 +9,63 @@ use selvedge_dialects::Diagnostic;
 use selvedge_engine::RunStatus;
 use selvedge_evolve::{Heard, Standing, Stopped, Summary};
 use selvedge_host::text::one_line;
+use selvedge_runtime::Stop;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Characters of a task's id and of why it failed.
 const ID: usize = 60;
 const WHY: usize = 300;
 
-/// Tells a person how it goes.
+/// Tells a person how it goes: in lines, and on a terminal with a picture below what fails or is wrong.
 pub(crate) struct Told {
     ui: Ui,
-    began: i64,
-    /// Tasks that were done when this process began.
-    before: AtomicU64,
+    known: Mutex<Known>,
+    picture: Option<Tasks>,
 }
 
 impl Told {
-    pub(crate) fn new(ui: &Ui) -> Self {
-        Self { ui: ui.clone(), began: running_ms(), before: AtomicU64::new(0) }
+    pub(crate) fn new(ui: &Ui, stop: &Stop) -> Self {
+        let known = Known { began: running_ms(), ..Known::default() };
+        let picture = Tasks::show(ui, known.clone(), stop);
+        Self { ui: ui.clone(), known: Mutex::new(known), picture }
     }
 
-    fn line(&self, text: &str) {
-        let since = seconds(running_ms().saturating_sub(self.began));
+    /// Takes the picture away; from then on everybody writes by themselves.
+    pub(crate) fn close(&self) {
+        self.picture.iter().for_each(Tasks::close);
+    }
+
+    /// Takes note of something; what is known then.
+    fn note(&self, change: impl FnOnce(&mut Known)) -> Known {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut known);
+        self.picture.iter().for_each(|picture| picture.tell(&known));
+        known.clone()
+    }
+
+    fn line(&self, known: &Known, text: &str) {
+        let since = seconds(running_ms().saturating_sub(known.began));
         self.ui.note(&format!("{since:>8}  {text}"));
     }
 
-    /// How long the rest takes if it goes on so; nothing where nothing is known of that.
-    fn left(&self, standing: &Standing) -> Option<String> {
-        let here = standing.done.checked_sub(self.before.load(Ordering::Relaxed)).filter(|here| *here > 0)?;
-        let left = standing.tasks.checked_sub(standing.done).filter(|left| *left > 0)?;
-        let took = running_ms().saturating_sub(self.began);
-        let each = took / i64::try_from(here).ok()?;
-        Some(format!("about {} left", seconds(each.saturating_mul(i64::try_from(left).ok()?))))
+    fn standing(known: &Known) -> String {
+        let standing = &known.standing;
+        let mut parts = vec![format!("{} of {} done", standing.done, standing.tasks)];
+        parts.extend((standing.failed > 0).then(|| format!("{} failed", standing.failed)));
+        parts.extend((standing.running > 0).then(|| format!("{} running", standing.running)));
+        parts.extend((standing.tokens > 0).then(|| format!("{} tokens", standing.tokens)));
+        parts.extend((standing.cost > 0.0).then(|| format!("cost {:.4}", standing.cost)));
+        parts.extend(known.left(running_ms()).map(|left| format!("about {} left", seconds(left))));
+        parts.join(", ")
     }
 }
 
 impl Heard for Told {
     fn begins(&self, standing: &Standing, left_out: &[Diagnostic]) {
-        self.before.store(standing.done, Ordering::Relaxed);
+        let known = self.note(|known| {
+            (known.since, known.before, known.standing) = (running_ms(), standing.done, standing.clone());
+        });
         for found in left_out {
             let line = found.line.map(|line| format!("line {line}: ")).unwrap_or_default();
             let label = self.ui.paint("1;33", "warning");
@@ -55,16 +75,28 @@ impl Heard for Told {
             0 => String::new(),
             done => format!(", {done} of them done before"),
         };
-        self.line(&format!("{} tasks{done}", standing.tasks));
+        self.line(&known, &format!("{} tasks{done}", standing.tasks));
+    }
+
+    fn arm(&self, name: &str) {
+        let known = self.note(|known| (known.arm, known.batch) = (Some(name.to_owned()), None));
+        self.line(&known, &self.ui.paint("1", name));
     }
 
     fn batch(&self, run: &str, number: u64) {
-        self.line(&format!("{} (run {run})", self.ui.paint("1", &format!("batch {number}"))));
+        let known = self.note(|known| known.batch = Some((number, run.to_owned())));
+        self.line(&known, &format!("{} (run {run})", self.ui.paint("1", &format!("batch {number}"))));
     }
 
     fn task(&self, said: &Value, standing: &Standing) {
+        let known = self.note(|known| known.standing = standing.clone());
         let text = |name: &str| said.get(name).and_then(Value::as_str).unwrap_or_default();
-        let status = match (text("status"), said.get("correct").and_then(Value::as_bool)) {
+        let correct = said.get("correct").and_then(Value::as_bool);
+        // Where a picture shows how far it is, lines are for what somebody may want to look at.
+        if self.picture.is_some() && text("status") == "completed" && correct != Some(false) {
+            return;
+        }
+        let status = match (text("status"), correct) {
             ("completed", Some(true)) => self.ui.paint("32", "right"),
             ("completed", Some(false)) => self.ui.paint("33", "wrong"),
             ("completed", None) => self.ui.paint("32", "done"),
@@ -73,19 +105,11 @@ impl Heard for Told {
         let fault = said.get("fault").and_then(|fault| fault.get("message")).and_then(Value::as_str);
         let why = fault.map(|fault| format!(": {}", one_line(fault, WHY))).unwrap_or_default();
         let id = one_line(text("task_id"), ID);
-        self.line(&format!("{status} {id}{why} ({})", self.standing(standing)));
-    }
-}
-
-impl Told {
-    fn standing(&self, standing: &Standing) -> String {
-        let mut parts = vec![format!("{} of {} done", standing.done, standing.tasks)];
-        parts.extend((standing.failed > 0).then(|| format!("{} failed", standing.failed)));
-        parts.extend((standing.running > 0).then(|| format!("{} running", standing.running)));
-        parts.extend((standing.tokens > 0).then(|| format!("{} tokens", standing.tokens)));
-        parts.extend((standing.cost > 0.0).then(|| format!("cost {:.4}", standing.cost)));
-        parts.extend(self.left(standing));
-        parts.join(", ")
+        let standing = match &self.picture {
+            Some(_) => format!(" (run {})", text("run")),
+            None => format!(" ({})", Self::standing(&known)),
+        };
+        self.line(&known, &format!("{status} {id}{why}{standing}"));
     }
 }
 
@@ -113,17 +137,30 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
         ui.result(&text);
     }
     match stopped {
-        Some(Stopped::Interrupted) => {
+        Some(why) => self::stopped(why, ui),
+        None if done >= tasks => Exit::Completed,
+        None => {
+            let left = tasks.saturating_sub(*done);
+            ui.notice(&format!("{left} tasks have no prediction; {} lists the batches", command(&["runs"])));
+            Exit::Failed
+        }
+    }
+}
+
+/// Says why it has stopped before the end.
+pub(super) fn stopped(why: &Stopped, ui: &Ui) -> Exit {
+    match why {
+        Stopped::Interrupted => {
             ui.notice("stopped before the end; the same command goes on");
             Exit::Interrupted
         }
-        Some(Stopped::Budget) => {
+        Stopped::Budget => {
             ui.notice(
                 "the budget is used up before the end; the same command with a larger --budget goes on",
             );
             Exit::Failed
         }
-        Some(Stopped::Batch { run, status, why }) => {
+        Stopped::Batch { run, status, why } => {
             let why = why.as_ref().map(|why| format!(": {}", one_line(why, WHY))).unwrap_or_default();
             let what = match status {
                 RunStatus::Cancelled => {
@@ -132,12 +169,6 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
                 _ => "has failed; the same command goes on with it",
             };
             ui.notice(&format!("the batch {run} {what}{why}"));
-            Exit::Failed
-        }
-        None if done >= tasks => Exit::Completed,
-        None => {
-            let left = tasks.saturating_sub(*done);
-            ui.notice(&format!("{left} tasks have no prediction; {} lists the batches", command(&["runs"])));
             Exit::Failed
         }
     }

@@ -47,7 +47,7 @@ const EVOLVE: [&str; 11] = [
     "--json",
 ];
 
-fn lines(file: &Path) -> Vec<Value> {
+pub(super) fn lines(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -59,7 +59,7 @@ fn children(place: &Place) -> Vec<Value> {
 }
 
 #[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "it never came to this: {what}");

@@ -1,6 +1,7 @@
 //! What becomes of a batch's tools (V-05 … V-10), with real tools in the real sandbox: the graph of an optimisation, driven.
 
 mod crashes;
+mod interleaved;
 mod random;
 
 use super::*;

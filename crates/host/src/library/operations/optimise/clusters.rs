@@ -99,7 +99,9 @@ fn answered(candidates: &[Candidate], parts: &[Part], answers: &Verdicts) -> Vec
     for (n, part) in parts.iter().enumerate() {
         let own: Vec<usize> = part.names.iter().filter_map(|name| at.get(&**name).copied()).collect();
         let Some(answer) = answers.get::<Answer>(n) else {
-            left.retain(|one| !own.contains(one));
+            for one in &own {
+                left.remove(one);
+            }
             groups.extend(by_name(candidates, own));
             continue;
         };

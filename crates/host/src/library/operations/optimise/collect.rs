@@ -9,7 +9,7 @@ use selvedge_engine::Failure;
 use selvedge_engine::library::{Library, Place, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Tools that one prompt tells of, at most; a library with more is divided by what is alike.
@@ -82,9 +82,15 @@ pub(super) fn candidates(library: &Library, runs: &BTreeSet<Arc<str>>) -> Vec<Ca
     own.sort();
     let mut taken: HashSet<Arc<str>> = found.iter().map(|one| Arc::clone(&one.name)).collect();
     taken.extend(library.aliases().keys().cloned());
+    // Many may have one name: the first number that may be free is kept.
+    let mut next: HashMap<&Arc<str>, u64> = HashMap::new();
     for (_, version, name, tasks) in own {
-        let numbered =
-            || (2u64..).map(|n| Arc::from(format!("{name}_{n}"))).find(|name| !taken.contains(name));
+        let mut numbered = || {
+            let next = next.entry(name).or_insert(2);
+            let free = (*next..).find(|n| !taken.contains(&*format!("{name}_{n}")))?;
+            *next = free + 1;
+            Some(Arc::from(format!("{name}_{free}")))
+        };
         let name = if taken.contains(name) { numbered() } else { None }.unwrap_or_else(|| Arc::clone(name));
         taken.insert(Arc::clone(&name));
         found.push(Candidate { name, version: Arc::clone(version), tasks });
