@@ -125,12 +125,13 @@ fn has(
 ) -> Result<Vec<Arc<str>>> {
     let (verbs, things) =
         (["read", "count", "join", "draw", "sort"], ["table", "date", "graph", "length", "price"]);
+    let word = |of: [&'static str; 5], n: usize| of.into_iter().nth(n % 5).unwrap_or_default();
     let place = task.map_or(Place::Library, |task| Place::Task(task.into()));
     let made = change(store, |library| {
         let mut change = Change::new(library);
         let (mut contents, mut versions) = (Vec::new(), Vec::new());
         for n in 0..count {
-            let (verb, thing) = (verbs[n % 5], things[n / 5 % 5]);
+            let (verb, thing) = (word(verbs, n), word(things, n / 5));
             let text = text(n);
             let version: Arc<str> = BlobHash::of(text.as_bytes()).to_string().into();
             contents.push(text.into_bytes());
@@ -249,7 +250,7 @@ async fn regressed(calls: usize) -> Result<()> {
         Ok(Decided { events: change.into_events(), contents, what: () })
     })
     .map_err(|error| format!("{error:?}"))?;
-    let of = |version: &Arc<str>| json!({"name": format!("echo_{}", &version[..4]), "version": version, "tasks": ["r/t"]});
+    let of = |version: &Arc<str>| json!({"name": format!("echo_{}", version.get(..4).unwrap_or_default()), "version": version, "tasks": ["r/t"]});
     let cluster = json!({"name": "echo", "members": members.iter().map(|version| of(version)).collect::<Vec<_>>(), "versions": members, "ready": []});
     let regress = || json!({"depth": 0, "cluster": cluster, "version": versions.last()});
     let (_, first) = asking.ask(op::regress(), "t", regress()).await?;

@@ -2,7 +2,7 @@
 
 mod scores;
 
-use crate::arrivals::{Shared, said};
+use crate::arrivals::{Driving, Shared, said};
 use crate::checked::Checked;
 use crate::dataset::{DataSet, Part, Task};
 use crate::key::Key;
@@ -127,16 +127,19 @@ impl Prepared {
         let checked = evolution.data_set.check(evolution.part, Some(&self.out))?;
         let projections = Projections::open(&self.out, &self.id, evolution.data_set.path())?;
         checked.keep(evolution.data_set.path(), projections.dir())?;
+        let shared = Arc::new(Shared {
+            projections: Mutex::new(projections),
+            standing: Mutex::new(Standing { tasks: checked.tasks, ..Standing::default() }),
+            heard: Arc::clone(heard),
+            failed: Mutex::default(),
+            stop: stop.clone(),
+            concurrency: evolution.concurrency as u64,
+            left: AtomicU64::new(0),
+        });
+        let driving = Driving { children: self.host.children(&self.store), shared: Arc::clone(&shared) };
         let mut going = Going {
-            shared: Arc::new(Shared {
-                projections: Mutex::new(projections),
-                standing: Mutex::new(Standing { tasks: checked.tasks, ..Standing::default() }),
-                heard: Arc::clone(heard),
-                failed: Mutex::default(),
-                stop: stop.clone(),
-                concurrency: evolution.concurrency as u64,
-                left: AtomicU64::new(0),
-            }),
+            host: self.host.clone().with_children(Arc::new(driving)),
+            shared,
             checked,
             last: None,
             begun: HashSet::new(),
@@ -172,6 +175,7 @@ pub(crate) fn left<'r>(caps: Budget, used: impl Iterator<Item = &'r RoleUsage>) 
 
 struct Going<'p> {
     prepared: &'p Prepared,
+    host: Host,
     shared: Arc<Shared>,
     checked: Checked,
     /// What the last batch that is done came to.
@@ -284,7 +288,7 @@ impl Going<'_> {
 
     /// Goes on with a batch that an earlier process has left.
     async fn gone_on(&mut self, number: u64) -> Result<Option<Stopped>, Error> {
-        let host = &self.prepared.host;
+        let host = &self.host;
         let run = host.lock(&self.run(number))?;
         let tasks = run.run.state.initial().get("tasks").and_then(Value::as_array).into_iter().flatten();
         let keys: Vec<Key> = tasks.filter_map(|task| Key::of_run(task.get("key")?.as_str()?)).collect();
@@ -299,7 +303,7 @@ impl Going<'_> {
     }
 
     async fn begin(&mut self, tasks: &[Task], budget: Budget) -> Result<Option<Stopped>, Error> {
-        let Prepared { host, evolution, graph, .. } = self.prepared;
+        let (host, Prepared { evolution, graph, .. }) = (&self.host, self.prepared);
         let number = self.batches.keys().next_back().map_or(1, |last| last + 1);
         let runs: Vec<String> =
             tasks.iter().map(|task| format!("{}-{}", self.run(number), task.key)).collect();

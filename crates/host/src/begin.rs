@@ -1,7 +1,6 @@
 //! From what was asked for to a run that this process may drive: prepared, then recorded before anything of it happens (E-04).
 
 use crate::begun::Begun;
-use crate::child::Children;
 use crate::config::Config;
 use crate::error::Error;
 use crate::fork::{self, ForkOptions, Forkable};
@@ -93,8 +92,7 @@ impl Host {
                 fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
             }
         };
-        let children =
-            self.children.clone().unwrap_or_else(|| Arc::new(self.within(&store)) as Arc<dyn Children>);
+        let children = self.children(&store);
         let bench = Bench::new(Arc::clone(&store), catalogue.clone(), config, children, options.clone());
         let driver = compose::driver(&models, bench, limits);
         let (catalogue, warnings) = (Some(catalogue), options.warnings);

@@ -47,6 +47,11 @@ impl Error {
         self.diagnostics.first().is_some_and(|first| first.code == code)
     }
 
+    /// Whether it is the state folder that something is wrong with: a full disk, for example.
+    pub fn is_of_state(&self) -> bool {
+        self.diagnostics.first().is_some_and(|first| first.code.starts_with("state-"))
+    }
+
     /// A wrong call.
     pub fn usage(rule: &'static str, code: &'static str, message: &str) -> Self {
         Self::new(ErrorKind::Usage, rule, code, message)

@@ -31,7 +31,7 @@ pub struct Host {
     /// The store of the state folder, where it is open: runs that begin together share its commits.
     store: Option<Arc<Store>>,
     /// Who drives the runs that its runs begin, if that is not this process.
-    pub(crate) children: Option<Arc<dyn Children>>,
+    children: Option<Arc<dyn Children>>,
 }
 
 impl Host {
@@ -80,6 +80,11 @@ impl Host {
     #[must_use]
     pub fn sharing(self, store: Arc<Store>) -> Self {
         Self { store: Some(store), ..self }
+    }
+
+    /// Who drives the runs that its runs begin (E-39), in this store.
+    pub fn children(&self, store: &Arc<Store>) -> Arc<dyn Children> {
+        self.children.clone().unwrap_or_else(|| Arc::new(self.within(store)))
     }
 
     /// The same, where others drive the runs that its runs begin (E-39).

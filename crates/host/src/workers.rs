@@ -52,7 +52,12 @@ enum Answer {
     /// The run has ended.
     Ended,
     /// It could not begin, or not go on.
-    Failed { message: String, help: String },
+    Failed {
+        message: String,
+        help: String,
+        /// Whether something is wrong with the state folder.
+        state: bool,
+    },
 }
 
 impl Workers {
@@ -110,8 +115,9 @@ impl Pool {
     fn answered(&self, run: &str, answer: Answer) -> Result<Option<RunInfo>, Error> {
         match answer {
             Answer::Ended => Ok(Some(self.store.run(run)?)),
-            Answer::Failed { message, help } => {
-                Err(Error::environment("V-01", "task-not-begun", &message).help(&help))
+            Answer::Failed { message, help, state } => {
+                let code = if state { "state-full" } else { "task-not-begun" };
+                Err(Error::environment("V-01", code, &message).help(&help))
             }
         }
     }

@@ -32,9 +32,10 @@ pub async fn work(
             // Nothing interrupts a run here.
             Ok(None) => return Ok(()),
             Err(error) => {
+                let state = error.is_of_state();
                 let first = error.diagnostics.into_iter().next();
                 let (message, help) = first.map(|first| (first.message, first.help)).unwrap_or_default();
-                Answer::Failed { message, help }
+                Answer::Failed { message, help, state }
             }
         };
         let line = serde_json::to_string(&answer).map_err(|error| Error::internal(&error.to_string()))?;

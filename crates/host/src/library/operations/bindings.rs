@@ -59,7 +59,13 @@ impl Shelf {
 /// Which tools there are, private ones first.
 pub(super) async fn tools(task: Arc<Task>) -> Result<Value, Failure> {
     let reading = Arc::clone(&task);
-    let shelf = beside(move || reading.look(|library| Shelf::of(library, &reading, |_| true))).await?;
+    // A name that leads to another one can be called, but one tool is listed once.
+    let listed = move |library: &Library| {
+        let has = |place: &Place, name: &str| library.head(place, name).is_some();
+        Shelf::of(library, &reading, |name| has(&Place::Library, name) || has(&reading.place(), name))
+    };
+    let reading = Arc::clone(&task);
+    let shelf = beside(move || reading.look(listed)).await?;
     let catalogue = &task.bench.catalogue;
     let entry = |name: &str, description: &str, from: &str| json!({"name": name, "description": cut(description, DESCRIPTION), "from": from});
     let described = |version: &Arc<str>| shelf.descriptions.get(version).map_or("", |text| &**text);
