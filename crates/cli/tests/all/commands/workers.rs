@@ -3,7 +3,7 @@
 
 use super::evolution::{lines, until};
 use crate::support::{Place, finish};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::Child;
 
 /// A data set of which one task waits, so long that it has to be cut off, or only for a moment.
@@ -73,28 +73,6 @@ fn v01_a_task_goes_on_where_its_process_has_died() {
     assert_eq!((&done["done"], &done["failed"], &done["accuracy"]), (&json!(4), &json!(0), &json!(1.0)));
     assert_eq!(lines(&place.work().join("out/predictions.jsonl")).len(), 4);
     place.run(&["replay", &run_of_t2(&place).unwrap()]).exits(0);
-}
-
-/// V-01: one that ends every process is failed, and the batch goes on.
-#[test]
-fn v01_a_task_that_ends_its_processes_ends_no_batch() {
-    let place = place(1_000_000);
-    let mut process = place.start(&evolve("2"));
-    until("the task that waits has begun", || run_of_t2(&place).is_some());
-    until("the batch has ended", || {
-        let waits =
-            lines(&place.work().join("out/predictions.jsonl")).iter().all(|line| line["task_id"] != "t2");
-        if waits {
-            started_by(&process).iter().for_each(|worker| signal(worker, rustix::process::Signal::KILL));
-        }
-        process.try_wait().unwrap().is_some()
-    });
-    let done = finish(process).exits(0).json();
-    assert_eq!((&done["done"], &done["failed"]), (&json!(4), &json!(1)));
-    let predictions = lines(&place.work().join("out/predictions.jsonl"));
-    let failed: Vec<&Value> = predictions.iter().filter(|line| line["status"] == "failed").collect();
-    assert_eq!((predictions.len(), failed.len(), &failed[0]["task_id"]), (4, 1, &json!("t2")));
-    assert!(failed[0]["fault"]["message"].as_str().unwrap().contains("SIGKILL"), "{failed:?}");
 }
 
 /// V-01: such processes end with the one that has started them, and leave the runs to be gone on with.
