@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::host::Host;
 use selvedge_engine::{AskKind, Input, State};
 use selvedge_runtime::{Controls, Halt};
-use selvedge_store::{RunInfo, RunStatus as Stored, Store, StoreError};
+use selvedge_store::{RunInfo, RunStatus as Stored, Store};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,16 +47,13 @@ impl Child {
     async fn taken(&self, host: &Host, store: &Arc<Store>) -> Result<Option<Begun>, Error> {
         let mut tries = 0;
         loop {
-            let found = match store.run(&self.id) {
-                Err(StoreError::UnknownRun { .. }) => {
-                    let begun = self.begin(host).await;
-                    match begun {
-                        Err(error) if error.is("run-id-used") => continue,
-                        begun => return begun.map(Some),
-                    }
+            if !store.has_run(&self.id)? {
+                match self.begin(host).await {
+                    Err(error) if error.is("run-id-used") => continue,
+                    begun => return begun.map(Some),
                 }
-                found => found?,
-            };
+            }
+            let found = store.run(&self.id)?;
             if !matches!(found.status, Stored::Running | Stored::Waiting) {
                 return Ok(None);
             }

@@ -209,6 +209,15 @@ impl Store {
         self.inner.read(|conn| index::get(conn, &self.inner.db, id))
     }
 
+    /// Whether the index of ids leads to a run of exactly this id: a look at that and at no other run, so that whoever begins many runs does not
+    /// look through all there are for each. [`run`](Self::run) also says whether the index can be believed where there is none.
+    pub fn has_run(&self, id: &str) -> Result<bool, StoreError> {
+        self.inner.read(|conn| {
+            let key = index::key(conn, id).map_err(|error| self.inner.sql(&error))?;
+            Ok(key.is_some())
+        })
+    }
+
     /// The id a person means by `text`: the run of exactly that id, else the latest one (`@`, `@last`) or one before
     /// it (`@-1` is the last but one), else the only one whose id begins with it (C-12).
     /// Fails with [`StoreError::UnknownRun`] or [`StoreError::AmbiguousRun`].
