@@ -20,7 +20,7 @@ write('script.yaml', `
 const server = await serve(['--script', 'script.yaml', '--documents', '.']);
 await browse(server, async (page) => {
   await page.locator('.filters, main').first().waitFor();
-  const status = await page.evaluate(async () => (await fetch('/v1/documents/agent.json/runs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"run_id":"month"}' })).status);
+  const status = await page.evaluate(async () => (await fetch('/v1/documents/agent/runs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"run_id":"month"}' })).status);
   assert.equal(status, 201);
   await page.goto(`${server.origin}/#/run/month`);
   const form = page.locator('form.message');
@@ -31,7 +31,8 @@ await browse(server, async (page) => {
   write('go', '');
   await page.locator('.run-title .status.is-completed').waitFor();
   await form.waitFor({ state: 'detached' });
-  await page.getByText('No, it is April.').first().waitFor();
+  await page.goto(`${server.origin}/#/run/month?tab=executor`);
+  await page.locator('section.threads').getByText('No, it is April.').first().waitFor();
 });
 assert.equal(cli('show', 'month').output, 'April');
 await server.stop();
