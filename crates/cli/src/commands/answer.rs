@@ -3,32 +3,19 @@
 use crate::args::{AnswerArgs, Common};
 use crate::asks;
 use crate::block_on::block_on;
-use crate::commands::resume::go_on;
+use crate::commands::resume::told;
 use crate::failure::Exit;
-use crate::output::print_run;
 use crate::ui::Ui;
 use selvedge_host::answer::no_such_ask;
-use selvedge_host::{Answer, Error, Given, Host};
+use selvedge_host::{Answer, Error, Host};
 
 /// Records an answer, and goes on with the run unless another process does.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
     let over = crate::options::for_resume(&ui.environment, &args.exec)?;
     let host = ui.host(common)?;
     let Some(answer) = said(args)? else { return Err(nothing_said(&host, &args.run)?) };
-    match block_on(0, host.answer(&args.run, &answer))?? {
-        Given::Driven(run) => {
-            let driven = run.store.is_driven(run.id())?;
-            print_run(&run, driven, &ui)?;
-            Ok(Exit::Completed)
-        }
-        Given::Alone(locked) if args.no_continue => {
-            let run = block_on(0, locked.record())??;
-            ui.note("the answer is recorded");
-            print_run(&run, false, &ui)?;
-            Ok(Exit::Completed)
-        }
-        Given::Alone(locked) => go_on(&host, locked, &args.exec, &over, ui),
-    }
+    let given = block_on(0, host.answer(&args.run, &answer))??;
+    told(&host, given, "answer", (args.no_continue, &args.exec, &over), ui)
 }
 
 /// What was said, and to which ask; read once, whoever takes it. With one word alone, it is the answer to the only open ask.

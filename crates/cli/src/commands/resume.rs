@@ -1,12 +1,13 @@
 //! `selvedge resume`: a run goes on where its journal ends (E-05, P-21).
 
 use crate::args::{Common, Exec, ResumeArgs};
+use crate::block_on::block_on;
 use crate::drive;
 use crate::failure::Exit;
 use crate::output::print_run;
 use crate::ui::Ui;
 use crate::words::command;
-use selvedge_host::{Error, Host, LockedRun, RunOptions};
+use selvedge_host::{Error, Given, Host, LockedRun, RunOptions};
 
 /// Goes on with a run; one that can't is printed.
 pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
@@ -23,13 +24,7 @@ pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit,
 }
 
 /// Goes on with a run, and with what it was told.
-pub(super) fn go_on(
-    host: &Host,
-    locked: LockedRun,
-    exec: &Exec,
-    over: &RunOptions,
-    ui: Ui,
-) -> Result<Exit, Error> {
+fn go_on(host: &Host, locked: LockedRun, exec: &Exec, over: &RunOptions, ui: Ui) -> Result<Exit, Error> {
     if exec.sequential {
         ui.notice("note: `--sequential` has no effect: it was fixed when the run began");
     }
@@ -37,6 +32,30 @@ pub(super) fn go_on(
     drive::begin(host, asked, ui, |run, ui| {
         ui.note(&format!("run {}: goes on after {} events", run.id, run.state.events()));
     })
+}
+
+/// What becomes of a run that was told something: whoever drives it goes on; else it goes on here, or only records `what` it was told.
+pub(super) fn told(
+    host: &Host,
+    given: Given,
+    what: &str,
+    (no_continue, exec, over): (bool, &Exec, &RunOptions),
+    ui: Ui,
+) -> Result<Exit, Error> {
+    match given {
+        Given::Driven(run) => {
+            let driven = run.store.is_driven(run.id())?;
+            print_run(&run, driven, &ui)?;
+            Ok(Exit::Completed)
+        }
+        Given::Alone(locked) if no_continue => {
+            let run = block_on(0, locked.record())??;
+            ui.note(&format!("the {what} is recorded"));
+            print_run(&run, false, &ui)?;
+            Ok(Exit::Completed)
+        }
+        Given::Alone(locked) => go_on(host, locked, exec, over, ui),
+    }
 }
 
 /// Says that options change nothing where nothing is left to run (C-10, C-12).

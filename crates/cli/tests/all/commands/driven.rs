@@ -13,8 +13,8 @@ fn asking(place: &Place, seconds: &str) -> Child {
     asking_beside(place, &format!("echo . >> began; sleep {seconds}"))
 }
 
-/// The same beside a call that does this, and makes the file `began` first.
-fn asking_beside(place: &Place, does: &str) -> Child {
+/// The tool `slow`, which does this in a shell.
+pub(super) fn slow_tool(place: &Place, does: &str) {
     place.write(
         "selvedge.toml",
         &format!(
@@ -22,6 +22,11 @@ fn asking_beside(place: &Place, does: &str) -> Child {
              input_schema = {{type = \"object\"}}\neffects = \"read\"\n"
         ),
     );
+}
+
+/// The same beside a call that does this, and makes the file `began` first.
+fn asking_beside(place: &Place, does: &str) -> Child {
+    slow_tool(place, does);
     let mut second = says("b", "Send it");
     (second["require_approval"], second["thread_id"]) = (json!(true), json!("other"));
     place.plan("plan.json", json!([calls("a", "slow", json!({})), second]));

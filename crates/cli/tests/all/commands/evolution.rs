@@ -12,16 +12,21 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Tasks of the data set.
 const TASKS: usize = 12;
 
-/// A data set whose agents only think, each reply after so many milliseconds.
-fn place(delay_ms: u64) -> Place {
-    let place = Place::new();
+/// So many tasks, each of which is to say its number.
+pub(super) fn data_set(place: &Place, tasks: usize) {
     let line = |n: usize| {
         format!(
             "{}\n",
             json!({"task_id": format!("t{n}"), "question": format!("Say {n}."), "answer": "said"})
         )
     };
-    place.write("tasks.jsonl", &(0..TASKS).map(line).collect::<String>());
+    place.write("tasks.jsonl", &(0..tasks).map(line).collect::<String>());
+}
+
+/// A data set whose agents only think, each reply after so many milliseconds.
+fn place(delay_ms: u64) -> Place {
+    let place = Place::new();
+    data_set(&place, TASKS);
     let none = json!({"required_tool_names": [], "tool_usage_guidance": "", "tool_requests": []});
     let rules = json!([
         {"when": {"node": "manager"}, "reply": {"json": none, "delay_ms": delay_ms, "usage": {"input_tokens": 7}}},

@@ -1,18 +1,13 @@
 //! C-13, E-43: what people say to agents that answers no question.
 
+use super::driven::slow_tool;
 use crate::support::{Done, Place, calls, finish, wait_for};
 use serde_json::{Value, json};
 use std::process::Child;
 
 /// The run `r` of an agent, driven: its first call, which does this once, is under way.
 fn working(place: &Place, does: &str) -> Child {
-    place.write(
-        "selvedge.toml",
-        &format!(
-            "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"{does}\"]\n\
-             input_schema = {{type = \"object\"}}\neffects = \"read\"\n"
-        ),
-    );
+    slow_tool(place, does);
     place.write("agent.json", &json!({"query": "Which month is it about?", "tools": ["slow"]}).to_string());
     let says = |node: &str, json: Value| format!("- {{when: {{node: {node}}}, reply: {{json: {json}}}}}\n");
     let script = [

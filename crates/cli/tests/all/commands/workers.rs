@@ -1,7 +1,7 @@
 //! Tasks in processes of their own: what ends one of these ends no other's task (V-01).
 #![cfg(target_os = "linux")]
 
-use super::evolution::{lines, until};
+use super::evolution::{data_set, lines, until};
 use crate::support::{Place, finish};
 use serde_json::json;
 use std::process::Child;
@@ -9,13 +9,7 @@ use std::process::Child;
 /// A data set of which one task waits, so long that it has to be cut off, or only for a moment.
 fn place(delay_ms: u64) -> Place {
     let place = Place::new();
-    let line = |n: usize| {
-        format!(
-            "{}\n",
-            json!({"task_id": format!("t{n}"), "question": format!("Say {n}."), "answer": "said"})
-        )
-    };
-    place.write("tasks.jsonl", &(0..4).map(line).collect::<String>());
+    data_set(&place, 4);
     let none = json!({"required_tool_names": [], "tool_usage_guidance": "", "tool_requests": []});
     let rules = json!([
         {"when": {"node": "manager", "contains": "Say 2."}, "reply": {"json": none, "delay_ms": delay_ms}},
