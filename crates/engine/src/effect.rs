@@ -386,6 +386,15 @@ impl From<Failure> for Outcome {
 }
 
 impl Outcome {
+    /// What a tool or an operation gave.
+    pub fn output(&self) -> Option<&Value> {
+        match self {
+            Self::Output(output) => Some(output),
+            Self::Operated(operated) => Some(&operated.output),
+            Self::Reply(_) | Self::Failed(_) => None,
+        }
+    }
+
     /// What a call of a model took by its provider's figures, also one that came to nothing (E-20).
     pub fn tokens(&self) -> Option<&Tokens> {
         match self {

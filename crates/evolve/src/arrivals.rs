@@ -3,7 +3,7 @@
 use crate::projections::Projections;
 use crate::standing::{Heard, Standing};
 use selvedge_dialects::evolve::TASK;
-use selvedge_engine::{Event, Outcome, Record, State};
+use selvedge_engine::{Event, Record, State};
 use selvedge_host::Error;
 use selvedge_host::child::{Child, Children, Running};
 use selvedge_runtime::{Stop, Watcher};
@@ -102,11 +102,7 @@ impl Watcher for Shared {
 /// What a task came to, if this event of a batch says it.
 pub(crate) fn said(record: &Record) -> Option<Value> {
     let Event::Completed { effect, outcome, .. } = &record.event else { return None };
-    let output = match outcome {
-        Outcome::Output(output) => output,
-        Outcome::Operated(operated) => &operated.output,
-        Outcome::Reply(_) | Outcome::Failed(_) => return None,
-    };
+    let output = outcome.output()?;
     let of_task = effect.place().is_some_and(|place| *place.place.node == *TASK);
     (of_task && output.get("task_id").is_some()).then(|| Value::clone(output))
 }

@@ -3,7 +3,7 @@
 use crate::args::{AnswerArgs, Common};
 use crate::asks;
 use crate::block_on::block_on;
-use crate::commands::resume::told;
+use crate::commands::resume::go_on_or_record;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_host::answer::no_such_ask;
@@ -15,7 +15,7 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
     let host = ui.host(common)?;
     let Some(answer) = said(args)? else { return Err(nothing_said(&host, &args.run)?) };
     let given = block_on(0, host.answer(&args.run, &answer))??;
-    told(&host, given, "answer", (args.no_continue, &args.exec, &over), ui)
+    go_on_or_record(&host, given, "answer", (args.no_continue, &args.exec, &over), ui)
 }
 
 /// What was said, and to which ask; read once, whoever takes it. With one word alone, it is the answer to the only open ask.

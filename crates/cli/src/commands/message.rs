@@ -3,7 +3,7 @@
 use crate::args::{Common, MessageArgs};
 use crate::asks;
 use crate::block_on::block_on;
-use crate::commands::resume::told;
+use crate::commands::resume::go_on_or_record;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::PersonMessage;
@@ -22,5 +22,5 @@ pub(crate) fn message(args: &MessageArgs, common: &Common, ui: Ui) -> Result<Exi
         by: args.by.as_deref().map(Into::into),
     };
     let given = block_on(0, host.message(&args.run, &message))??;
-    told(&host, given, "message", (args.no_continue, &args.exec, &over), ui)
+    go_on_or_record(&host, given, "message", (args.no_continue, &args.exec, &over), ui)
 }

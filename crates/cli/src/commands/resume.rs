@@ -35,7 +35,7 @@ fn go_on(host: &Host, locked: LockedRun, exec: &Exec, over: &RunOptions, ui: Ui)
 }
 
 /// What becomes of a run that was told something: whoever drives it goes on; else it goes on here, or only records `what` it was told.
-pub(super) fn told(
+pub(super) fn go_on_or_record(
     host: &Host,
     given: Given,
     what: &str,

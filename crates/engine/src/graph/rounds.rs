@@ -83,20 +83,23 @@ impl Rounds {
             AtLimit::Conclude => "conclude",
             AtLimit::HandOver { .. } => "hand_over",
         };
-        let messages = self.takes_messages.then_some((Guard::Messages, MESSAGES));
-        messages.into_iter().chain([(Guard::Exhausted, limit), (Guard::Always, MODEL)]).collect()
+        self.messages().into_iter().chain([(Guard::Exhausted, limit), (Guard::Always, MODEL)]).collect()
+    }
+
+    /// The edge to what people have said.
+    fn messages(&self) -> Option<(Guard, &'static str)> {
+        self.takes_messages.then_some((Guard::Messages, MESSAGES))
     }
 
     /// The leaves, the model's first. When the loop ends it goes on at `out`.
     pub fn leaves(self, out: &'static str) -> Vec<Draft> {
-        let entry = self.entry();
+        let (entry, messages) = (self.entry(), self.messages());
         let Self { model, retry, timeout_s, at_limit, between, takes_messages } = self;
         let every = between.map(|between| Guard::Every(between.every));
         let end: Vec<_> = match every {
             Some(every) => vec![(every, out), (Guard::Always, "between_last")],
             None => vec![(Guard::Always, out)],
         };
-        let messages = takes_messages.then_some((Guard::Messages, MESSAGES));
         let after = |first: Guard, to, more: Option<_>| {
             [(first, to)].into_iter().chain(more).chain(end.clone()).collect::<Vec<_>>()
         };

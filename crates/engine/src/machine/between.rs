@@ -106,11 +106,7 @@ impl State {
 
     /// What the operation of a leaf has counted of a conversation is said to the next one, in place of what it has counted.
     pub(super) fn note_counted(&mut self, node: NodeRef, leaf: LeafIx, outcome: &Outcome) {
-        let output = match outcome {
-            Outcome::Output(output) => output,
-            Outcome::Operated(operated) => &operated.output,
-            Outcome::Reply(_) | Outcome::Failed(_) => return,
-        };
+        let Some(output) = outcome.output() else { return };
         let Some((Told::Conversation, around)) = self.told(node, leaf) else { return };
         if let (Some(counted), Some(visit)) = (output.get("counted"), self.visit_mut(around)) {
             let counted = (visit.thread.clone(), counted.clone());

@@ -1,7 +1,7 @@
 //! What people say to a run that answers no question (E-43): it waits until a node takes it that may, between two of its rounds.
 
-use super::heard::Taker;
 use super::node::NodePhase;
+use super::person_messages::Taker;
 use super::state::State;
 use crate::event::{Body, Event, PersonMessage};
 use crate::graph::{Act, Graph, Node};

@@ -1,8 +1,8 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
 use super::frame::{Frame, Frames};
-use super::heard::PersonMessages;
 use super::node::{Done, NodePhase, Visit};
+use super::person_messages::PersonMessages;
 use super::reuse::cache::ReuseCache;
 use super::reuse::lineage::Lineage;
 use super::reuse::outcome::Turn;

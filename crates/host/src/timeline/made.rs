@@ -58,11 +58,7 @@ impl Timeline {
 
     /// An operation has answered.
     pub(super) fn note_made(&mut self, at: CallAt, outcome: &Outcome) {
-        let output = match outcome {
-            Outcome::Output(output) => output,
-            Outcome::Operated(operated) => &operated.output,
-            Outcome::Reply(_) | Outcome::Failed(_) => return,
-        };
+        let Some(output) = outcome.output() else { return };
         if let Some(call) = self.call_at(at)
             && let (CallKind::Operation(name), Some(args)) = (&call.kind, &call.arguments)
         {
