@@ -29,6 +29,9 @@ const STATEMENTS: usize = 48;
 /// The smallest page of SQLite, and so the smallest file that is a database.
 const SMALLEST: u64 = 512;
 
+/// How a database is opened to be written.
+const WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
 /// One thread of this process creates the file: temporary names differ between processes.
 static CREATE: Mutex<()> = Mutex::new(());
 
@@ -42,7 +45,7 @@ pub(crate) fn write(dir: &Path, migrations: &[&str]) -> Result<Connection, Store
     }
     let deadline = Instant::now() + BUSY;
     loop {
-        match try_write(&db, migrations, false) {
+        match try_write(&db, migrations) {
             // Bringing an older file up to date does not always wait for a process that does the same.
             Err(StoreError::Locked { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(10));
@@ -91,11 +94,9 @@ fn create(dir: &Path, db: &Path, migrations: &[&str]) -> Result<(), StoreError> 
     };
     remove();
     let made = (|| {
-        create_private(&temporary).map_err(|error| io(&error))?;
-        // The last connection to be closed brings everything from the log into the file.
-        try_write(&temporary, migrations, true)?
-            .close()
-            .map_err(|(_, error)| StoreError::from_sqlite(db, &error))?;
+        let file = create_private(&temporary).map_err(|error| io(&error))?;
+        fill(&temporary, migrations)?;
+        file.sync_all().map_err(|error| io(&error))?;
         match name_new(&temporary, db) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             named => named.map_err(|error| io(&error))?,
@@ -108,6 +109,20 @@ fn create(dir: &Path, db: &Path, migrations: &[&str]) -> Result<(), StoreError> 
     remove();
     // The one that was made is not the one that the user knows.
     made.map_err(|error: StoreError| error.of(db))
+}
+
+/// Writes an empty database of the newest format into a file that nobody else knows yet. It is thrown away if this does
+/// not come to its end, so that it needs no journal, and nothing is on the disk before the caller says so: of all that
+/// a first run does before its first request, a database with a journal of its own took the most.
+fn fill(temporary: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let sql = |error| StoreError::from_sqlite(temporary, &error);
+    let conn = Connection::open_with_flags(temporary, WRITE).map_err(sql)?;
+    prepare(&conn).map_err(sql)?;
+    conn.pragma_update(None, "journal_mode", "off").map_err(sql)?;
+    conn.pragma_update(None, "synchronous", "off").map_err(sql)?;
+    schema::migrate(&conn, temporary, migrations)?;
+    conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
+    conn.close().map_err(|(_, error)| sql(error))
 }
 
 /// Gives a file a name that nobody has.
@@ -125,10 +140,9 @@ fn name_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)
 }
 
-fn try_write(db: &Path, migrations: &[&str], new: bool) -> Result<Connection, StoreError> {
+fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(db, flags).map_err(sql)?;
+    let conn = Connection::open_with_flags(db, WRITE).map_err(sql)?;
     prepare(&conn).map_err(sql)?;
     // SQLite quietly opens for reading what it may not write.
     if conn.is_readonly("main").map_err(sql)? {
@@ -137,7 +151,7 @@ fn try_write(db: &Path, migrations: &[&str], new: bool) -> Result<Connection, St
     // Before anything is written: a newer format, damage or another program's file stays as it is.
     let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     let found = schema::version(&conn, db, newest)?;
-    if found == 0 && !new {
+    if found == 0 {
         return Err(empty(db));
     }
     conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
@@ -235,10 +249,10 @@ fn immutable_uri(db: &Path) -> String {
 
 /// Creates the file for this user alone: journals hold whole conversations. SQLite gives its helper files the
 /// same rights.
-fn create_private(db: &Path) -> io::Result<()> {
+fn create_private(db: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(db).map(drop)
+    options.open(db)
 }
