@@ -119,6 +119,7 @@ impl State {
             FrameStep { node: Cow::Borrowed(&*self.def(node).id), visit: self.frames[node].visit, instance };
         let path = self.of(node).path.with(&step);
         let ix = self.frames.open(graph, path, (node, at));
+        self.note_going_on(node, ix);
         let bindings = self.of(node).bindings().cloned();
         self.frames[ix].set_bindings(bindings);
         if shares {
@@ -210,7 +211,7 @@ impl State {
         phase.late = false;
         let failed = phase.ended.take_if(|ended| ended.fault.is_some()).map(|ended| ended.frame);
         let Some(frame) = phase.suspended.take().or(failed) else { return };
-        let open = self.frames.reopen(frame, (node, 0));
+        let open = self.reopen(node, 0, frame);
         if let Some(Children::Sub(phase)) = self.children_mut(node) {
             phase.open = Some(open);
         }
@@ -300,8 +301,16 @@ impl State {
         }
     }
 
+    /// A frame that was taken out of the run is in it again.
+    pub(super) fn reopen(&mut self, node: NodeRef, at: u32, frame: Box<Frame>) -> FrameIx {
+        let open = self.frames.reopen(frame, (node, at));
+        self.note_going_on(node, open);
+        open
+    }
+
     /// Takes a frame that a node opened out of the run, and keeps it with the node as it stood.
     pub(super) fn suspend(&mut self, node: NodeRef, ix: FrameIx) {
+        self.note_cut(node, ix);
         let Some(frame) = self.take_frame(ix) else { return };
         if let Some(children) = self.children_mut(node) {
             children.suspend(frame);

@@ -88,7 +88,7 @@ impl State {
         });
         let number = u32::try_from(at).unwrap_or(u32::MAX);
         if let Some(frame) = suspended {
-            let open = self.frames.reopen(frame, (node, number));
+            let open = self.reopen(node, number, frame);
             self.set_open(node, at, open);
             return self.restart(open);
         }

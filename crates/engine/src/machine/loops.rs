@@ -165,7 +165,7 @@ impl State {
         let suspended = phase.take_suspended();
         self.set_timer_anew(node);
         let Some(frame) = suspended else { return };
-        let open = self.frames.reopen(frame, (node, 0));
+        let open = self.reopen(node, 0, frame);
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);
         }

@@ -8,6 +8,7 @@ mod laid;
 pub(super) mod lineage;
 mod origins;
 pub(super) mod outcome;
+mod ran;
 pub(super) mod recording;
 pub(super) mod records;
 pub(super) mod said;
@@ -19,7 +20,7 @@ use crate::effect::{EffectId, Effects, ModelRequest, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, is_operation};
-use crate::ids::{LeafIx, NodeRef};
+use crate::ids::{FrameIx, LeafIx, NodeRef};
 use cache::Entry;
 pub use lineage::{Afresh, Origin, Saved};
 use lineage::{Face, Unlike};
@@ -57,7 +58,8 @@ impl State {
             return;
         }
         if effects >= Effects::Read {
-            self.note_re_executed(node);
+            let (around, changed) = (self.around(node), effects > Effects::Read);
+            self.reuse.ran.note(&around, changed);
         }
         let spot = self.spot(node);
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
@@ -76,26 +78,44 @@ impl State {
         self.reuse.spend(spot, key, (effects == Effects::Write).then_some(call));
     }
 
-    /// A call of a node ran afresh; so did, as others see it, the nodes that opened the frames it is in.
-    fn note_re_executed(&mut self, node: NodeRef) {
+    /// Where a node records, and the nodes that opened the frames it is in.
+    fn around(&mut self, node: NodeRef) -> Vec<Spot> {
+        let mut spots = Vec::new();
         let mut at = Some(node);
         while let Some(node) = at {
-            let spot = self.spot_for(node);
-            self.reuse.note_re_executed(spot, self.of(node).flow.is_some());
+            spots.push(self.spot_for(node));
             at = self.of(node).opened_by.map(|(around, _)| around);
+        }
+        spots
+    }
+
+    /// A frame that a node had opened is cut off. What only looked at the world in there has come to nothing: that it ran afresh makes
+    /// nothing outdated, whoever was faster (E-07).
+    pub(super) fn note_cut(&mut self, node: NodeRef, frame: FrameIx) {
+        if self.start.edition >= 4 && !self.reuse.ran.is_empty() {
+            let (frame, around) = (self.keys.get(&self.frames[frame].path), self.around(node));
+            self.reuse.ran.cut(frame, &around);
+        }
+    }
+
+    /// It goes on.
+    pub(super) fn note_going_on(&mut self, node: NodeRef, frame: FrameIx) {
+        if !self.reuse.ran.is_empty() {
+            let (frame, around) = (self.keys.get(&self.frames[frame].path), self.around(node));
+            self.reuse.ran.go_on(frame, &around);
         }
     }
 
     /// Where a call ran afresh that a request of `node` could have seen. What ran on another path of a fork it could not.
     fn sees_re_executed(&self, node: NodeRef) -> Option<Spot> {
         let (spot, frame) = (self.spot(node), self.of(node));
-        if let Some(first) = self.reuse.re_executed_before(spot, frame.flow.is_some()) {
+        if let Some(first) = self.reuse.ran.before(spot, frame.flow.is_some()) {
             return Some(first);
         }
         let mut at = frame.opened_by;
         while let Some((around, _)) = at {
             let frame = self.of(around);
-            if let Some(first) = self.reuse.re_executed_beside(self.spot(around), frame.flow.is_some()) {
+            if let Some(first) = self.reuse.ran.beside(self.spot(around), frame.flow.is_some()) {
                 return Some(first);
             }
             at = frame.opened_by;

@@ -3,6 +3,7 @@
 use super::laid::Ahead;
 use super::lineage::{Face, Unlike};
 use super::outcome::{RecordedOutcome, Turn};
+use super::ran::Ran;
 use super::recording::Recording;
 use super::said::Key;
 use super::spot::Spot;
@@ -45,8 +46,8 @@ pub(crate) struct ReuseCache {
     taken: HashSet<Spot>,
     /// Nodes that had asked for something where the run ends that this one was forked from.
     in_flight: HashSet<Spot>,
-    /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
-    re_executed: BTreeSet<Spot>,
+    /// Where calls that are not `pure` ran afresh since the run began anew.
+    pub(super) ran: Ran,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
     changed: BTreeSet<Spot>,
 }
@@ -350,38 +351,17 @@ impl ReuseCache {
         self.changed.retain(|node| node.frame != first.frame || *node < first);
     }
 
-    /// A call of the node that is not `pure` ran afresh. Only the first of a dataflow counts.
-    pub(crate) fn note_re_executed(&mut self, node: Spot, flows: bool) {
-        if flows || self.re_executed_before(node, false).is_none() {
-            self.re_executed.insert(node);
-        }
-    }
-
-    /// Where a call ran afresh that `node` could have seen, or made: of any node of its flow, or of one that stands before
-    /// it in its dataflow.
-    pub(crate) fn re_executed_before(&self, node: Spot, flows: bool) -> Option<Spot> {
-        let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.re_executed.range(node.sibling(NodeIx(0))..=end).next().copied()
-    }
-
-    /// The same of the other nodes of the frame only: what `node` itself opened is told apart by its paths.
-    pub(crate) fn re_executed_beside(&self, node: Spot, flows: bool) -> Option<Spot> {
-        let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.re_executed.range(node.sibling(NodeIx(0))..=end).find(|other| **other != node).copied()
-    }
-
     /// The run begins anew: what is left was recorded before that which ran afresh. `flows`: whether nodes of that frame follow
     /// ways.
     pub(crate) fn age(&mut self, flows: impl Fn(u32) -> bool) {
-        let re_executed = std::mem::take(&mut self.re_executed);
-        if re_executed.is_empty() {
+        let ran = std::mem::take(&mut self.ran);
+        if ran.is_empty() {
             return;
         }
         self.come_to_all();
         for (_, effect) in self.by_key.values().flatten() {
             let Some(entry) = self.entries.get_mut(effect) else { continue };
-            let end = if flows(entry.node.frame) { entry.node.sibling(NodeIx(u32::MAX)) } else { entry.node };
-            entry.kept.outdated |= re_executed.range(entry.node.sibling(NodeIx(0))..=end).next().is_some();
+            entry.kept.outdated |= ran.before(entry.node, flows(entry.node.frame)).is_some();
         }
     }
 
