@@ -1,6 +1,6 @@
 //! Words for what was taken from a recording, what that saved, and why the rest was asked for again (E-29).
 
-use crate::progress::seconds;
+use crate::durations::seconds;
 use selvedge_engine::{Afresh, Saved};
 
 /// Times below are none to speak of.

@@ -17,6 +17,7 @@ mod block_on;
 mod cli;
 mod commands;
 mod drive;
+mod durations;
 mod failure;
 mod frames;
 mod inspect;

@@ -1,6 +1,6 @@
 //! What is told of a tool's call beside its outcome: the traceback of its fault, and what it printed, as lines.
 
-use crate::inspect::events::node_of;
+use crate::names::node_of;
 use crate::ui::Part;
 use selvedge_engine::{Event, Fault, Outcome, Printed};
 use selvedge_store::Store;

@@ -1,5 +1,6 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
+use crate::durations::seconds;
 use crate::inspect::page::wrap;
 use crate::live::text::{cut, width};
 use crate::ui::Ui;
@@ -179,17 +180,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// takes.
 pub(crate) fn running_ms() -> i64 {
     i64::try_from(SystemClock.running().as_millis()).unwrap_or(i64::MAX)
-}
-
-/// A time for people: `0.05 s`, `12.3 s`, `4m05s`.
-pub(crate) fn seconds(ms: i64) -> String {
-    let ms = ms.max(0);
-    match ms {
-        0..10_000 => format!("{}.{:02} s", ms / 1000, ms % 1000 / 10),
-        10_000..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        100_000..6_000_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
-        _ => format!("{}h{:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A run that somebody looks on while it goes on: lines for the record, on a terminal with a live view under them, both of one
 //! timeline.
 
+use crate::durations::seconds;
 use crate::live::Live;
-use crate::progress::{Progress, running_ms, seconds};
+use crate::progress::{Progress, running_ms};
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Record, State};
 use selvedge_host::timeline::{Rung, Timeline};

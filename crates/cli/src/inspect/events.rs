@@ -3,27 +3,21 @@
 use super::Found;
 use super::out::Out;
 use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
+use crate::durations::seconds;
 use crate::names;
-use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
 use selvedge_engine::{
-    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Record, Recovered, Replaced, Role, StandIn, State,
+    Body, EffectId, End, Event, Joined, Outcome, Record, Recovered, Replaced, Role, StandIn, State,
 };
 use selvedge_host::Error;
 use selvedge_host::report::{self, name_of};
 use selvedge_runtime::{LoadError, graph_of};
 use selvedge_store::Entry;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 
 /// Rows that are aligned together; a longer journal is not held in memory for its columns.
 const TOGETHER: usize = 512;
-
-/// The node that the id of an effect or an ask belongs to (E-35).
-pub(crate) fn node_of(id: &str) -> Cow<'_, str> {
-    AskPlace::parse(id).map_or(Cow::Borrowed(id), |ask| ask.into_place().node)
-}
 
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
 /// then (E-44).
@@ -343,25 +337,5 @@ pub(super) fn role_name(role: Role) -> &'static str {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn effects_name_their_node() {
-        for (effect, node) in [
-            ("n1/ask/1/1", "n1"),
-            ("n1~2/ask.0/1/1", "n1"),
-            ("odd%2F1/ask/1/1", "odd/1"),
-            ("odd%252F1/ask/1/1", "odd%2F1"),
-            ("a%7E2~3/ask/1/1", "a~2"),
-            ("a%7E2~3/approve", "a~2"),
-            ("each~1#2/n1/ask/1/1", "n1"),
-        ] {
-            assert_eq!(node_of(effect), node);
-        }
     }
 }

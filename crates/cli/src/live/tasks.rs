@@ -2,7 +2,8 @@
 
 use super::frame::{BOLD, DIM, GREEN, Line, RED, YELLOW};
 use super::painter::{Picture, locked};
-use super::text::{elapsed, short};
+use super::text::short;
+use crate::durations::elapsed;
 use crate::progress::running_ms;
 use crate::ui::Ui;
 use selvedge_evolve::Standing;

@@ -106,17 +106,6 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// A time that goes on: tenths of seconds at first, so that a line does not change more often than it must.
-pub(super) fn elapsed(ms: i64) -> String {
-    let ms = ms.max(0);
-    match ms {
-        0..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        10_000..100_000 => format!("{} s", ms / 1000),
-        100_000..6_000_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
-        _ => format!("{}h{:02}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
-    }
-}
-
 /// `coder 8100+920`: what each role has used, where there are several; those that used most come first.
 pub(crate) fn by_role(roles: &BTreeMap<Arc<str>, Spent>) -> Vec<String> {
     let all = |spent: &Spent| spent.tokens.input.saturating_add(spent.tokens.output);

@@ -1,8 +1,9 @@
 //! What there is to say of one event, at the moment of it.
 
 use super::crowd::Crowd;
-use super::{Progress, SHOWN, SHOWN_FIELD, Said, data, seconds};
+use super::{Progress, SHOWN, SHOWN_FIELD, Said, data};
 use crate::asks;
+use crate::durations::seconds;
 use crate::frames;
 use crate::names;
 use crate::printed::message;

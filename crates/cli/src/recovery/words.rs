@@ -1,7 +1,7 @@
 //! The rungs of the ladder in words, for people.
 
+use crate::durations::seconds;
 use crate::failure::is_rate_limit;
-use crate::progress::seconds;
 use crate::words::command;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};

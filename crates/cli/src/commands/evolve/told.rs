@@ -1,8 +1,9 @@
 //! What is told of an evolution: a line for each task while it goes on, and what it came to (V-14, V-15).
 
+use crate::durations::seconds;
 use crate::failure::Exit;
 use crate::live::tasks::{Known, Tasks};
-use crate::progress::{running_ms, seconds};
+use crate::progress::running_ms;
 use crate::ui::Ui;
 use crate::words::command;
 use selvedge_dialects::Diagnostic;

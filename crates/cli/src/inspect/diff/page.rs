@@ -2,10 +2,10 @@
 
 use super::Compared;
 use super::inline::texts;
+use crate::durations::seconds;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean};
 use crate::inspect::runs;
 use crate::output::plain;
-use crate::progress::seconds;
 use crate::ui::Ui;
 use selvedge_engine::{Message, Role, StepResult};
 use selvedge_host::diff::{Change, Cost, Data, Is, Node, Side, Thread};

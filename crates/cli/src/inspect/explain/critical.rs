@@ -1,7 +1,7 @@
 //! The critical path: the chain of nodes and waits that set how long a run took.
 
+use crate::durations::seconds;
 use crate::inspect::page::{BOLD, DIM, Page, Table, clean, cut};
-use crate::progress::seconds;
 use selvedge_host::explain::{At, Explained, Step, Story};
 use selvedge_host::timeline::{Durations, Which};
 use std::collections::BTreeSet;

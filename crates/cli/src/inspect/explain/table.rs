@@ -3,9 +3,9 @@
 use super::bars::Scale;
 use super::page::BARS;
 use super::tree::{self, What};
+use crate::durations::seconds;
 use crate::frames::{counted, listed};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, RED, Table, YELLOW, clean};
-use crate::progress::seconds;
 use crate::status::Words as _;
 use selvedge_engine::RunStatus;
 use selvedge_host::explain::{At, Explained};

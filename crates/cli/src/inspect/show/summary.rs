@@ -3,6 +3,7 @@
 use super::{Moment, advice::advice, joins, threads};
 use crate::afresh;
 use crate::asks::{self, SAME_QUESTION, answers, called, prompt};
+use crate::durations::seconds;
 use crate::inspect::events::of_fork;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::inspect::{Found, runs, time};
@@ -10,7 +11,6 @@ use crate::live::text::cut;
 use crate::nodes::Tally;
 use crate::output::Report;
 use crate::printed;
-use crate::progress::seconds;
 use crate::ui::Ui;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;

@@ -1,7 +1,8 @@
 //! The run in one line: how far it has come, and what it has used.
 
 use super::{BOLD, CYAN, Line, MAGENTA, PLAIN, RED, View, YELLOW};
-use crate::live::text::{by_role, calm, cut, elapsed, of_tools, short, width};
+use crate::durations::elapsed;
+use crate::live::text::{by_role, calm, cut, of_tools, short, width};
 use crate::status::Words as _;
 use selvedge_engine::Tokens;
 use selvedge_host::timeline::NodeStatus;

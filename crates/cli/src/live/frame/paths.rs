@@ -4,8 +4,9 @@
 use super::header::tokens;
 use super::row::{Row, activity, aligned, most_marks};
 use super::{CYAN, DIM, GREEN, Line, MAGENTA, PLAIN, RED, View, YELLOW, title};
+use crate::durations::elapsed;
 use crate::frames::{counts, listed};
-use crate::live::text::{calm, elapsed};
+use crate::live::text::calm;
 use crate::status::Words as _;
 use selvedge_engine::Tokens;
 use selvedge_engine::graph::Act;

@@ -2,7 +2,8 @@
 
 use super::header::{cost, tokens};
 use super::{CYAN, DIM, Line, MAGENTA, PLAIN, ROOMY, View, YELLOW};
-use crate::live::text::{calm, cut, elapsed, pad, width};
+use crate::durations::elapsed;
+use crate::live::text::{calm, cut, pad, width};
 use crate::live::view::{Active, Flying};
 use crate::recovery::again;
 use crate::status::Words as _;

@@ -1,6 +1,7 @@
 //! Text of any kind in columns.
 
-use super::super::text::{calm, cut, elapsed, last_lines, pad, short, width};
+use super::super::text::{calm, cut, last_lines, pad, short, width};
+use crate::durations::elapsed;
 
 const WILD: &[&str] = &[
     "plain",
