@@ -62,6 +62,7 @@ pub use finish::tool_text;
 pub use fork::Place;
 pub use people::MessageRefusal;
 pub use phase::Publication;
+pub use retry::back_off;
 pub use reuse::{Afresh, Origin, Recording, Saved};
 pub use state::{Asking, Declined, PendingEffect, State};
 pub use usage::Usage;

@@ -55,7 +55,7 @@ impl Host {
                 let Composed { graph, initial, name, dialect } = composed;
                 let catalogue = self.recorded_tools(&graph, config, options, &state_dir).await?;
                 let roles = models::roles(&graph);
-                let models = models::prepare(options, config, &roles, &self.environment.http()).await?;
+                let models = models::prepare(options, config, &roles, self.environment.http()).await?;
                 let compiled = Compiled { graph, initial, name, dialect, budget: Budget::default(), parent };
                 Ok((catalogue, models, Begins::New { compiled, state_dir }))
             }

@@ -6,6 +6,7 @@ use selvedge_sandbox::launcher::Launcher;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// Every variable with what it means.
 pub const VARIABLES: [(&str, &str); 30] = [
@@ -48,12 +49,13 @@ pub const VARIABLES: [(&str, &str); 30] = [
 ];
 
 /// Variables, the current folder, and what else is this process's own. Cheap to clone.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Environment {
     process: ProcessEnv,
     cwd: PathBuf,
     state_dir: Option<PathBuf>,
     launcher: Option<Launcher>,
+    http: Arc<OnceLock<Http>>,
 }
 
 impl Environment {
@@ -101,9 +103,10 @@ impl Environment {
         &self.process
     }
 
-    /// Clients of requests, with the proxies and certificates that its variables name.
-    pub fn http(&self) -> Http {
-        Http::new(|name| self.process.variable(name).map(OsString::from))
+    /// Clients of requests, with the proxies and certificates that its variables name: the same for all that goes on here, so that runs
+    /// share connections, and certificates are read once.
+    pub fn http(&self) -> &Http {
+        self.http.get_or_init(|| Http::new(|name| self.process.variable(name).map(OsString::from)))
     }
 
     /// The current folder.
@@ -129,6 +132,14 @@ impl Environment {
     pub fn is_named(&self, dir: &Path) -> bool {
         let named = self.path("SELVEDGE_STATE_DIR").map(|named| self.absolute(&named));
         named.is_some_and(|named| named == dir) || self.state_dir.as_deref() == Some(dir)
+    }
+}
+
+/// By what it says, and not by the clients that were made of it.
+impl PartialEq for Environment {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { process, cwd, state_dir, launcher, http: _ } = self;
+        (process, cwd, state_dir, launcher) == (&other.process, &other.cwd, &other.state_dir, &other.launcher)
     }
 }
 

@@ -188,7 +188,7 @@ pub(crate) async fn prepare(
     let origin = RunOptions::stored(&source.run.info.options).origin;
     host.vet(origin, (&source.run.info.id, source.run.events), graph, &catalogue, Replaced::All)?;
     let roles = models::roles(graph);
-    let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
+    let models = models::prepare(options, config, &roles, host.environment.http()).await?;
     tools::make_ready(graph, &catalogue, observer).await?;
     config.told(&mut options.warnings);
     tools::confinement(graph, &catalogue, &mut options.warnings, observer).await?;

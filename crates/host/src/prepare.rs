@@ -200,7 +200,7 @@ async fn find_models(
             read.document.optional_models(capabilities).into_iter().filter(|role| !needed.contains(role)),
         );
     }
-    let failure = match models::prepare(chosen, config, &roles, &config.environment.http()).await {
+    let failure = match models::prepare(chosen, config, &roles, config.environment.http()).await {
         Ok(models) => return Ok((models, roles)),
         Err(failure) => failure,
     };
@@ -208,7 +208,7 @@ async fn find_models(
         return Err(read.placed(failure, chosen, config, &roles));
     }
     capabilities.model = false;
-    let models = models::prepare(chosen, config, &needed, &config.environment.http()).await?;
+    let models = models::prepare(chosen, config, &needed, config.environment.http()).await?;
     let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
     observer.note(&format!("note: no model can be asked when a step fails: {}", one_line(why, 1000)));
     Ok((models, needed))

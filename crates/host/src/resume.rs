@@ -79,7 +79,7 @@ pub(crate) async fn prepare(
     let replaced = if is_told(&inputs) { Replaced::None } else { Replaced::ButByLibrary };
     host.vet(options.origin, (run.id(), run.state.events()), graph, &catalogue, replaced)?;
     let roles = models::roles(graph);
-    let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
+    let models = models::prepare(options, config, &roles, host.environment.http()).await?;
     config.told(&mut options.warnings);
     let caps =
         inputs.iter().find_map(|input| if let Input::Budget(caps) = input { Some(*caps) } else { None });

@@ -75,6 +75,11 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Whether an answer of this status may be another one later, so that what was asked is asked again (E-14).
+pub fn is_transient(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429 | 500..=599)
+}
+
 /// A URL as faults and logs show it: without user, password, query and fragment, where keys may hide (C-06).
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
@@ -97,11 +102,11 @@ pub struct Http {
 
 #[derive(Default)]
 struct Clients {
-    local: OnceLock<Result<Client, String>>,
-    local_tls: OnceLock<Result<Client, String>>,
-    outside: OnceLock<Result<Client, String>>,
-    public: OnceLock<Result<Client, String>>,
-    elsewhere: OnceLock<Result<Client, String>>,
+    local: OnceLock<Client>,
+    local_tls: OnceLock<Client>,
+    outside: OnceLock<Client>,
+    public: OnceLock<Client>,
+    elsewhere: OnceLock<Client>,
     proxies: Proxies,
     certificates: Certificates,
 }
@@ -128,17 +133,15 @@ impl Http {
     /// can't be used.
     pub fn client(&self, url: &Url) -> Result<Client, String> {
         match (is_loopback(url), url.scheme()) {
-            (true, "http") => self.clients.local.get_or_init(local_client).clone(),
-            (true, _) => {
-                self.clients.local_tls.get_or_init(|| self.tls_client(Client::builder().no_proxy())).clone()
-            }
+            (true, "http") => made_once(&self.clients.local, local_client),
+            (true, _) => made_once(&self.clients.local_tls, || self.tls_client(Client::builder().no_proxy())),
             (false, _) => {
                 self.proxies().check(url).map_err(|wrong| wrong.to_string())?;
                 let outside = || {
                     let builder = self.proxies().of_client(Client::builder().connect_timeout(CONNECT));
                     self.tls_client(builder.map_err(|error| unbuilt(&error))?)
                 };
-                self.clients.outside.get_or_init(outside).clone()
+                made_once(&self.clients.outside, outside)
             }
         }
     }
@@ -164,7 +167,7 @@ impl Http {
     fn but(
         &self,
         refused: public::Refused,
-        client: &OnceLock<Result<Client, String>>,
+        client: &OnceLock<Client>,
         url: &Url,
     ) -> Result<Client, Unreached> {
         let proxies = self.proxies().hosts();
@@ -175,7 +178,7 @@ impl Http {
             let builder = Client::builder().connect_timeout(CONNECT).dns_resolver(resolver);
             self.tls_client(self.proxies().of_client(builder).map_err(|error| unbuilt(&error))?)
         };
-        client.get_or_init(made).clone().map_err(Unreached::Unusable)
+        made_once(client, made).map_err(Unreached::Unusable)
     }
 
     /// Looks, before anything is begun, at what the environment says about requests to `url`: the proxy that they go
@@ -203,6 +206,18 @@ impl Http {
         })?;
         build(builder, tls.with_no_client_auth())
     }
+}
+
+/// The client that there is, or else is made now. One that can't be made is tried again by who is next: what was in the way may be gone.
+fn made_once(
+    client: &OnceLock<Client>,
+    make: impl FnOnce() -> Result<Client, String>,
+) -> Result<Client, String> {
+    if let Some(client) = client.get() {
+        return Ok(client.clone());
+    }
+    let made = make()?;
+    Ok(client.get_or_init(|| made).clone())
 }
 
 fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {

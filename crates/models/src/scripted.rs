@@ -130,7 +130,7 @@ impl Scripted {
                 let words = format!("{} answered {status}: {message}", self.file);
                 let cause = json!({"status": status, "body": message, "url": self.file});
                 let fault = Fault::new(FaultKind::ProviderError, words).because(cause);
-                let transient = matches!(status, 408 | 409 | 429 | 500..=599);
+                let transient = selvedge_http::is_transient(*status);
                 let (retry_after_ms, tokens) = (*retry_after_ms, *tokens);
                 Err(Failure { transient, retry_after_ms, tokens, ..Failure::of(fault) })
             }

@@ -7,7 +7,7 @@ use crate::text::bounded;
 use reqwest::header::{DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, Fault, FaultKind};
-use selvedge_http::{Secret, Secrets, Trouble, chain, shown, url_passwords};
+use selvedge_http::{Secret, Secrets, Trouble, chain, is_transient, shown, url_passwords};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl Target {
         let fault =
             Fault::new(FaultKind::ProviderError, message).because(self.cause(Some(status), Some(body)));
         let used_up = serde_json::from_str(body).ok().is_some_and(|body| is_used_up(&first(body)));
-        let transient = matches!(status, 408 | 409 | 429 | 500..=599) && !used_up;
+        let transient = is_transient(status) && !used_up;
         let mut failure = Failure { transient, ..Failure::of(fault) };
         self.hold(&mut failure, wait);
         failure

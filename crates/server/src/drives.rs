@@ -152,7 +152,7 @@ impl Drives {
         let drives = Arc::clone(self);
         tokio::spawn(async move {
             let driven = task.await.ok().and_then(Result::ok);
-            if let Some(driven) = driven {
+            if let Some(driven) = driven.filter(|driven| record::calls_library(&driven.state)) {
                 drives.record(&id, driven).await;
             }
             drives.lock().remove(&id);

@@ -6,9 +6,10 @@ mod signed;
 use crate::app::{App, blocking};
 use crate::problem::Problem;
 use futures_util::future::join_all;
+use selvedge_engine::back_off;
 use selvedge_host::text::one_line;
 use selvedge_host::{Config, Environment, Error, report, time};
-use selvedge_http::shown;
+use selvedge_http::{is_transient, shown};
 use selvedge_runtime::report::usage;
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{Delivery, DriverLock, Hook, RunStatus, StoreError};
@@ -29,8 +30,7 @@ const AT_ONCE: u32 = 8;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often it is looked whether another server still delivers.
 const OTHER: Duration = Duration::from_secs(10);
-/// The first wait before a delivery is tried again, the longest, and when it is given up, in milliseconds.
-const FIRST_MS: i64 = 500;
+/// The longest step before a delivery is tried again, and when it is given up, in milliseconds.
 const LONGEST_MS: i64 = 600_000;
 const GIVEN_UP_MS: i64 = 3 * 24 * 3_600_000;
 /// Characters of a fault that is told.
@@ -251,7 +251,7 @@ impl Came {
     fn of(status: u16, asked: Option<i64>) -> Self {
         match status {
             200..=299 => Self::Taken,
-            408 | 409 | 429 | 500..=599 => Self::Missed(format!("it answered {status}"), asked),
+            _ if is_transient(status) => Self::Missed(format!("it answered {status}"), asked),
             _ => Self::Refused(format!("it answered {status}")),
         }
     }
@@ -265,13 +265,14 @@ impl Came {
     }
 }
 
-/// Milliseconds until a delivery is tried again: between a half and all of a step that doubles (E-14), and never less than was asked for.
+/// Milliseconds until a delivery is tried again, as E-14 has it, and never less than was asked for. What stands for chance is the delivery's
+/// own.
 fn wait(id: &str, attempts: u32, asked: Option<i64>) -> i64 {
-    let step = (FIRST_MS << attempts.min(20)).min(LONGEST_MS);
     let chance = Sha256::digest(format!("{id} {attempts}"));
-    let chance = chance.first().map_or(0, |byte| i64::from(*byte));
-    let asked = asked.unwrap_or(0).clamp(0, LONGEST_MS / 1000) * 1000;
-    (step / 2 + step / 2 * chance / 255).max(asked)
+    let jitter = chance.iter().take(3).fold(0, |jitter, byte| jitter << 8 | u32::from(*byte)) % 1_000_000;
+    let longest = u64::try_from(LONGEST_MS).unwrap_or_default();
+    let wait = i64::try_from(back_off(attempts, longest, jitter)).unwrap_or(LONGEST_MS);
+    wait.max(asked.unwrap_or(0).clamp(0, LONGEST_MS / 1000) * 1000)
 }
 
 /// What is sent: the run as it was when it came to stand so, in short.
@@ -320,7 +321,7 @@ mod tests {
         }
         assert_eq!(Came::of(204, None), Came::Taken);
         let waits: Vec<i64> = (0..40).map(|attempts| wait("x", attempts, None)).collect();
-        assert!(waits.iter().all(|ms| (FIRST_MS / 2..=LONGEST_MS).contains(ms)), "{waits:?}");
+        assert!(waits.iter().all(|ms| (250..=LONGEST_MS).contains(ms)), "{waits:?}");
         assert!(waits.iter().skip(12).all(|ms| *ms >= LONGEST_MS / 2), "{waits:?}");
         assert!(wait("x", 0, Some(30)) == 30_000 && wait("x", 0, Some(i64::MAX)) == LONGEST_MS);
     }

@@ -60,7 +60,7 @@ pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit
             Vec::new()
         };
         block_on(0, async {
-            ask(models.iter().chain(&others).filter(|m| can_be_asked(m)), &config.environment.http()).await
+            ask(models.iter().chain(&others).filter(|m| can_be_asked(m)), config.environment.http()).await
         })?
     } else {
         Lists::new()

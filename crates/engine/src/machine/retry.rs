@@ -24,6 +24,22 @@ struct Attempts {
     backoff_ms: Option<u64>,
 }
 
+/// Milliseconds before another attempt after so many that have failed before the last one (E-14). The step doubles, up to `longest_ms`;
+/// half of it is waited for in any case, so that attempts come to an end, and what of the rest chance says (`jitter`, below a million), so
+/// that those of many do not fall together.
+pub fn back_off(faults: u32, longest_ms: u64, jitter: u32) -> u64 {
+    let step = step(faults, longest_ms);
+    by_chance(step.div_ceil(2), step, jitter)
+}
+
+fn step(faults: u32, longest_ms: u64) -> u64 {
+    FIRST_MS.saturating_mul(1 << faults.min(16)).min(longest_ms.max(1))
+}
+
+fn by_chance(floor: u64, step: u64, jitter: u32) -> u64 {
+    floor + (step - floor).saturating_mul(u64::from(jitter.min(1_000_000))) / 1_000_000
+}
+
 impl State {
     /// Milliseconds until a question to a model is asked again, if it is (E-14). A time-out has had its time already.
     pub(crate) fn model_again(&self, failure: &Failure, phase: &ModelPhase, jitter: u32) -> Option<u64> {
@@ -57,9 +73,8 @@ impl State {
         self.again(failure, &attempts, jitter)
     }
 
-    /// The wait before the next attempt, or `None` if there is none. The step doubles; half of it is waited for in any
-    /// case, so that attempts come to an end, and what of the rest chance says, so that those of many do not fall
-    /// together. Never sooner than the provider asks.
+    /// The wait before the next attempt ([`back_off`], unless the document says another), or `None` if there is none. Never sooner than
+    /// the provider asks.
     fn again(&self, failure: &Failure, attempts: &Attempts, jitter: u32) -> Option<u64> {
         let limits = &self.start.limits;
         let asked = failure.retry_after_ms.unwrap_or(0);
@@ -68,11 +83,10 @@ impl State {
         if !failure.transient || asked > limits.rate_limit_wait_ms || !(counted || spans) {
             return None;
         }
-        let step = FIRST_MS.saturating_mul(1 << attempts.faults.min(16)).min(limits.retry_wait_ms.max(1));
+        let step = step(attempts.faults, limits.retry_wait_ms);
         // Journals without a span have waits from nothing on.
         let floor = if limits.retry_span_ms > 0 { step.div_ceil(2) } else { 0 };
-        let chance = (step - floor).saturating_mul(u64::from(jitter.min(1_000_000))) / 1_000_000;
-        Some(attempts.backoff_ms.unwrap_or(floor + chance).max(asked))
+        Some(attempts.backoff_ms.unwrap_or(by_chance(floor, step, jitter)).max(asked))
     }
 
     /// How a leaf retries a call that failed; `unsent`: nothing was sent.

@@ -47,13 +47,18 @@ pub async fn pin<'t>(
     Ok(())
 }
 
+/// Whether a run may have called tools of the library, so that there is something to record.
+pub fn calls_library(state: &State) -> bool {
+    state.graph().tools.values().any(|tool| &*tool.source == LIBRARY)
+}
+
 /// Records the calls of library tools that a run has made, for tests. Calls that are recorded already are left
 /// out, so that it may be repeated.
 ///
 /// # Errors
 /// `Environment` if the run or the library can't be read or written.
 pub fn calls(environment: &Environment, store: &Store, run: &str, state: &State) -> Result<(), Error> {
-    if !state.graph().tools.values().any(|tool| &*tool.source == LIBRARY) {
+    if !calls_library(state) {
         return Ok(());
     }
     let folder = places::workspace(environment, &RunOptions::stored(&store.run(run)?.options).document);

@@ -11,6 +11,7 @@ use hyper::header::{HeaderName, LOCATION};
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Asked, ForkOptions};
 use selvedge_store::StoreError;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -161,9 +162,13 @@ impl Asking {
         let asked = blocking(move || read(&reading, named, digest)).await?;
         let ready = app.host.prepare(asked).await?;
         let begun = app.host.begin(ready).await?;
-        let id = begun.id.clone();
-        app.drives.drive(begun);
-        made(app, id, StatusCode::CREATED).await
+        let app = Arc::clone(app);
+        blocking(move || {
+            let (id, object) = (begun.id.clone(), look::runs::begun(&app, &begun));
+            app.drives.drive(begun);
+            Ok(made(&id, object?, StatusCode::CREATED))
+        })
+        .await
     }
 }
 
@@ -176,7 +181,8 @@ async fn known(app: &Arc<App>, id: &str, digest: Option<&str>) -> Result<Option<
     };
     match (RunOptions::stored(&info.options).request, digest) {
         (Some(known), Some(digest)) if known == digest => {
-            Ok(Some(made(app, id.to_owned(), StatusCode::OK).await?))
+            let (app, id) = (Arc::clone(app), id.to_owned());
+            blocking(move || Ok(Some(made(&id, look::runs::object(&app, &id, None)?, StatusCode::OK)))).await
         }
         _ => {
             let message = format!("there is a run {id} already, and it was asked for otherwise");
@@ -186,14 +192,9 @@ async fn known(app: &Arc<App>, id: &str, digest: Option<&str>) -> Result<Option<
     }
 }
 
-/// The run that there is now, as C-02 has it.
-async fn made(app: &Arc<App>, id: String, status: StatusCode) -> Result<Reply, Problem> {
-    let app = Arc::clone(app);
-    blocking(move || {
-        let object = look::runs::object(&app, &id, None)?;
-        Ok(Reply::json(object).status(status).header(LOCATION, &format!("/v1/runs/{id}")))
-    })
-    .await
+/// A run that there is now, as C-02 has it.
+fn made(id: &str, object: Value, status: StatusCode) -> Reply {
+    Reply::json(object).status(status).header(LOCATION, &format!("/v1/runs/{id}"))
 }
 
 fn hex(parts: &[&[u8]], bytes: usize) -> String {

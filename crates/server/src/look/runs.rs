@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_host::options::RunOptions;
 use selvedge_host::report::{self, RunReport};
-use selvedge_host::{Error, time};
+use selvedge_host::{Begun, Error, time};
 use selvedge_runtime::graph_of;
 use selvedge_store::{RunInfo, RunStatus, RunsPage};
 use serde_json::{Value, json};
@@ -66,13 +66,28 @@ pub(crate) fn object(app: &App, id: &str, at: Option<u64>) -> Result<Value, Prob
     described(app, id, at, false)
 }
 
+/// The same of a run that has just begun here: nothing of it is read again.
+pub(crate) fn begun(app: &App, begun: &Begun) -> Result<Value, Problem> {
+    let info = app.store.run(&begun.id)?;
+    let report = RunReport {
+        run: &begun.id,
+        state: &begun.state,
+        scripted: begun.scripted,
+        warnings: &begun.warnings,
+        graph: &begun.graph,
+        driven: true,
+    };
+    let events = begun.state.events();
+    Ok(with_row(report.json(), &info, true, (events, events)))
+}
+
 fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value, Problem> {
     let driven = app.store.is_driven(id).unwrap_or(true);
     let info = app.store.run(id)?;
     let graph = graph_of(&app.store, &info)?;
     let options = RunOptions::stored(&info.options);
     app.kept.look(id, at, |run, events| {
-        let past = run.state.events() < events;
+        let at = run.state.events();
         let report = RunReport {
             run: id,
             state: &run.state,
@@ -80,21 +95,30 @@ fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value,
             warnings: &options.warnings,
             graph: &graph,
             // Whoever drives it drives its present, not its past.
-            driven: driven || past,
+            driven: driven || at < events,
         };
-        let mut object = if brief { report.brief() } else { report.json() };
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("name".to_owned(), info.name.as_str().into());
-            fields.insert("dialect".to_owned(), info.dialect.as_str().into());
-            fields.insert("started".to_owned(), time::rfc3339(info.started_ms).into());
-            fields.insert("ended".to_owned(), json!(info.ended_ms.filter(|_| !past).map(time::rfc3339)));
-            fields.insert("driven".to_owned(), driven.into());
-            fields.insert("parent".to_owned(), json!(info.parent));
-            fields.insert("at".to_owned(), run.state.events().into());
-            fields.insert("events".to_owned(), events.into());
-            let fork = info.fork.as_ref().map(|fork| json!({"run": fork.run, "events": fork.events}));
-            fields.insert("fork_of".to_owned(), json!(fork));
-        }
-        Ok(object)
+        let object = if brief { report.brief() } else { report.json() };
+        Ok(with_row(object, &info, driven, (at, events)))
     })
+}
+
+/// C-02's object after event `at` of `events`, with what the list says of the run.
+fn with_row(mut object: Value, info: &RunInfo, driven: bool, (at, events): (u64, u64)) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        let ended = info.ended_ms.filter(|_| at == events);
+        let fork = info.fork.as_ref().map(|fork| json!({"run": fork.run, "events": fork.events}));
+        let more = [
+            ("name", info.name.as_str().into()),
+            ("dialect", info.dialect.as_str().into()),
+            ("started", time::rfc3339(info.started_ms).into()),
+            ("ended", json!(ended.map(time::rfc3339))),
+            ("driven", driven.into()),
+            ("parent", json!(info.parent)),
+            ("at", at.into()),
+            ("events", events.into()),
+            ("fork_of", json!(fork)),
+        ];
+        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    }
+    object
 }

@@ -32,7 +32,7 @@ pub(super) async fn look(chosen: &RunOptions, config: &Config, online: bool, rep
     }
     let http = config.environment.http();
     let asked = models.iter().filter(|model| is_asked(model, online));
-    let lists = ask(asked, &http).await;
+    let lists = ask(asked, http).await;
     for model in &models {
         one(model, &lists, report);
     }
@@ -47,7 +47,7 @@ pub(super) async fn look(chosen: &RunOptions, config: &Config, online: bool, rep
         }
     }
     keys(config, report);
-    local(config, &http, &lists, report).await;
+    local(config, http, &lists, report).await;
 }
 
 fn is_asked(model: &Surveyed, online: bool) -> bool {
