@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -56,11 +56,7 @@ impl Process {
 
     /// A number of kilobytes of `/proc/PID/status`, in megabytes.
     fn memory_mb(&self, name: &str) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kb: f64 =
-            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).ok_or("no such line")?;
-        Ok(kb / 1024.0)
+        memory_mb(self.child.id(), name)
     }
 
     /// The processor time that it has used, in seconds.
@@ -84,11 +80,56 @@ impl Process {
     }
 }
 
+fn memory_mb(pid: u32, name: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kb: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).ok_or("no such line")?;
+    Ok(kb / 1024.0)
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself; then there is nothing to end.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// One who asks several things, over one connection.
+struct Client {
+    address: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn of(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Self { address: address.to_owned(), stream: BufReader::new(stream) })
+    }
+
+    /// Sends a body, and reads the whole answer, which has to be that something was done.
+    fn post(&mut self, path: &str, body: &str) -> Result<()> {
+        let (address, length) = (&self.address, body.len());
+        let request =
+            format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n{body}");
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err("the server has closed the connection".into());
+            }
+        }
+        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+        let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length =
+            length.and_then(|(_, length)| length.trim().parse().ok()).ok_or("an answer without a length")?;
+        let mut answer = vec![0; length];
+        self.stream.read_exact(&mut answer)?;
+        match head.starts_with("HTTP/1.1 2") {
+            true => Ok(()),
+            false => Err(format!("{head}{}", String::from_utf8_lossy(&answer)).into()),
+        }
     }
 }
 
@@ -108,30 +149,57 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
     }
 }
 
+/// What `watchers` watches: a question and its answer again and again, in a conversation that begins anew each time, so that the run is as
+/// large at its end as at its beginning.
+fn rounds(count: u64) -> Value {
+    let node = |id: &str, kind: &str, config: Value| json!({"id": id, "type": kind, "config": config});
+    let nodes = [
+        node("start", "START", json!({})),
+        node("each", "LOOP_START", json!({"count": count, "limit": count})),
+        node("ask", "LLM", json!({"prompt": "Aye?"})),
+        node("forget", "CONTEXT", json!({"op": "clear"})),
+        node("each_end", "LOOP_END", json!({"loop": "each"})),
+        node("end", "END", json!({})),
+    ];
+    let ids = nodes.iter().filter_map(|node| node.get("id"));
+    let edges: Vec<Value> =
+        ids.clone().zip(ids.skip(1)).map(|(from, to)| json!({"from": from, "to": to})).collect();
+    json!({"name": "Rounds", "nodes": nodes, "edges": edges})
+}
+
 /// `watchers [SECONDS]`: one run of about 100 events a second, and 1,000 who watch it from its beginning on: each has to get each event
 /// once and in order.
 pub(crate) fn watchers() -> Result<()> {
     const WATCHERS: usize = 1_000;
-    /// Events of a node, and what it takes at 100 of them a second.
-    const EVENTS: u64 = 6;
-    const NODE_MS: u64 = 1_000 * EVENTS / 100;
+    /// Events of a round, and what it takes at 100 of them a second.
+    const EVENTS: u64 = 10;
+    const ROUND_MS: u64 = 1_000 * EVENTS / 100;
     let seconds = std::env::args().nth(2).map_or(Ok(10), |seconds| seconds.parse::<u64>())?;
     let folder = folder()?;
-    let nodes = (seconds * 100 / EVENTS).max(1);
     std::fs::write(
         folder.path().join("slow.yaml"),
-        format!("- reply: {{text: Aye., delay_ms: {}}}\n", NODE_MS - 2),
+        format!("- when: {{}}\n  reply: {{text: Aye., delay_ms: {}}}\n", ROUND_MS - 2),
     )?;
-    std::fs::write(folder.path().join("selvedge.toml"), "[limits]\nnodes = 1e6\ndocument_bytes = 1e9\n")?;
+    std::fs::write(folder.path().join("selvedge.toml"), "[limits]\nloop_iterations = 1000000\n")?;
     let server = Process::serve(folder.path(), &["--script", "slow.yaml"])?;
-    let node = |n: u64| json!({"node_type": "llm-first", "node_name": format!("n{n}"), "thread_id": format!("t{}", n / 20), "task_prompt": "Aye?"});
-    let plan = json!({"task": "bench", "nodes": (0..nodes).map(node).collect::<Vec<_>>()});
-    let start = json!({"document": plan, "run_id": "watched", "options": {"sequential": true}}).to_string();
+    let workflow = rounds((seconds * 1_000 / ROUND_MS).max(1));
+    let start = json!({"document": workflow, "run_id": "watched"}).to_string();
     let address = server.address().to_owned();
     server.ask("POST", "/v1/runs", &start)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (began, cpu) = (Instant::now(), server.cpu_s()?);
     let bytes = Arc::new(AtomicU64::new(0));
+    // Whether it grows: its memory at each tenth of the time.
+    let grown = Arc::new(Mutex::new(Vec::new()));
+    let (pid, noted) = (server.child.id(), Arc::clone(&grown));
+    runtime.spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(seconds.saturating_mul(100).max(100))).await;
+            if let (Ok(mb), Ok(mut noted)) = (memory_mb(pid, "VmRSS"), noted.lock()) {
+                noted.push(mb.round());
+            }
+        }
+    });
     let seen = runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..WATCHERS {
@@ -153,6 +221,7 @@ pub(crate) fn watchers() -> Result<()> {
         json!({"watchers": WATCHERS, "got_every_event_once_in_order": complete, "events": events, "seconds": wall,
                "events_a_second": events as f64 / wall, "mb_sent": bytes.load(Ordering::Relaxed) as f64 / 1e6,
                "server_peak_rss_mb": server.memory_mb("VmHWM")?, "server_rss_mb": server.memory_mb("VmRSS")?,
+               "rss_mb_by_tenths": grown.lock().map(|grown| grown.clone()).unwrap_or_default(),
                "server_cores": (server.cpu_s()? - cpu) / wall}),
     );
     match complete == WATCHERS {
@@ -225,9 +294,10 @@ fn through(server: &Process, plan: &Value, runs: usize) -> Result<f64> {
         let client = |client: usize| {
             let (address, start) = (server.address(), &start);
             move || {
-                (client..runs).step_by(CLIENTS).try_for_each(|_| {
-                    ask(address, "POST", "/v1/runs", start).map(drop).map_err(|error| error.to_string())
-                })
+                let mut asking = Client::of(address).map_err(|error| error.to_string())?;
+                (client..runs)
+                    .step_by(CLIENTS)
+                    .try_for_each(|_| asking.post("/v1/runs", start).map_err(|error| error.to_string()))
             }
         };
         let clients: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(client(n))).collect();
