@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const RUNS: usize = 16;
 /// Events between two moments that are kept of a run, at first.
 const STRIDE: u64 = 512;
+/// Moments at most that are kept of events that are read at once: to keep one costs what is in the run.
+const AT_ONCE: u64 = 16;
 /// Node instances in all moments that are kept of a run: from then on every second one goes.
 const NODES: usize = 20_000;
 
@@ -128,6 +130,9 @@ impl Run {
         let next = tip.state.events() + 1;
         if next > until {
             return Ok(());
+        }
+        while *stride * AT_ONCE < until - next {
+            *stride *= 2;
         }
         let read = reading.records(next, until, |record| {
             tip.take(record);

@@ -126,6 +126,11 @@ pub(crate) static ROUTES: &[Route] = &[
                 Kind::Event,
                 "only nodes and frames that have changed behind this event; else all",
             ),
+            param(
+                "brief",
+                Kind::OneOf(&["yes", "no"]),
+                "nodes and frames as a picture needs them: without what says nothing; else no",
+            ),
         ],
         &[
             "run_id", "name", "dialect", "status", "driven", "at", "events", "after", "begun", "zero",

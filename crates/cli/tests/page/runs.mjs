@@ -16,7 +16,8 @@ await browse(server, async (page) => {
   await page.keyboard.press('/');
   await page.keyboard.type('econ');
   await until('one run is found', async () => (await rows.count()) === 1);
-  assert.match(page.url(), /text=econ/, 'a search can be passed on');
+  // A search can be passed on.
+  await page.waitForURL(/text=econ/);
   await page.locator('input[type=search]').fill('');
   await until('all runs again', async () => (await rows.count()) === 3);
   await page.locator('.filter select').first().selectOption('failed');

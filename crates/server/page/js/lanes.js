@@ -82,9 +82,14 @@ function Bar({ model, bar, n, X, to, chosen, choose, groups, folded, fold, recov
   </div>`;
 }
 
-/** Bars of a lane that are seen; those too narrow to be told apart are one. */
+/**
+ * Bars of a lane that are seen; those too narrow to be told apart are one. What looks as it did before is not made again: most of a run is
+ * over, or is yet to come.
+ */
 function Bars({ lane, model, n, X, to, from, until, selected, ...rest }) {
   const out = [];
+  const before = useRef(/** @type {Map<string, {is: any[], shown: any}>} */ (new Map()));
+  const made = new Map();
   /** @type {{left: number, right: number, count: number, worst: string} | null} */
   let heap = null;
   const drop = () => {
@@ -111,10 +116,20 @@ function Bars({ lane, model, n, X, to, from, until, selected, ...rest }) {
       continue;
     }
     drop();
-    out.push(html`<${Bar} key=${`${bar.node}.${bar.visit}`} ...${{ model, bar, n, X, to, ...rest }} chosen=${model.nodes[bar.node].node === selected}
-      folded=${bar.group ? isFolded(rest.groups.get(bar.group), rest.said) : false} />`);
+    const node = model.nodes[bar.node];
+    const group = bar.group ? rest.groups.get(bar.group) : null;
+    const [chosen, folded] = [node.node === selected, group ? isFolded(group, rest.said) : false];
+    const when = bar.n0 > n ? 'future' : bar.n1 !== null && bar.n1 <= n ? 'past' : '';
+    const is = [node, left, right, bar.row, when, chosen, folded, group, rest.recovered.get(node.node)];
+    const key = `${bar.node}.${bar.visit}`;
+    const was = when ? before.current.get(key) : undefined;
+    const same = was && was.is.every((one, at) => one === is[at]);
+    const shown = same ? was.shown : html`<${Bar} key=${key} ...${{ model, bar, n, X, to, ...rest }} chosen=${chosen} folded=${folded} />`;
+    made.set(key, { is, shown });
+    out.push(shown);
   }
   drop();
+  before.current = made;
   return out;
 }
 
@@ -136,10 +151,10 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
   // What is to come has its place behind what is.
   const ahead = live && ['running', 'waiting'].includes(model.status) && placed.lanes.some((lane) => lane.coming.length);
   const room = Math.max(200, view.width - labels - 20 - (ahead ? 112 : 0));
-  const unit = (room * zoom) / scaled.end;
+  const unit = (room * zoom) / scaled.room;
   const X = (/** @type {number} */ event) => 6 + scaled.x(event) * unit;
   const to = live ? 6 + scaled.end * unit : X(model.events);
-  const width = 6 + scaled.end * unit + 12 + (ahead ? 112 : 0);
+  const width = 6 + scaled.room * unit + 12 + (ahead ? 112 : 0);
   const recovered = useMemo(() => {
     const all = new Map();
     for (const rung of model.recovery) if (rung.what === 'action') all.set(rung.node, (all.get(rung.node) ?? []).concat(rung));

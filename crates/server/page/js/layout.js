@@ -183,7 +183,10 @@ export function scale(lanes, model, kind, now) {
   }
   // What goes on has room to grow into.
   const open = model.driven ? Math.max(0, now - model.last) : 0;
-  const end = xs[xs.length - 1] + (kind === 'time' ? open : open ? 1 + 1.4 * Math.log2(1 + open / 25) : 0);
+  const end = xs[xs.length - 1] + (kind === 'time' ? open : open ? 1 + 1.4 * Math.log2(1 + open / 25) : 0) || 1;
+  // Where there is much of it, and more comes, there is some room ahead: what has been drawn stays where it is until that is full.
+  const step = 2 ** Math.floor(Math.log2(end)) / 16;
+  const room = model.driven && !detailed ? Math.ceil(end / step) * step : end;
   /** @param {number} n */
   const x = (n) => {
     let lo = 0;
@@ -210,7 +213,7 @@ export function scale(lanes, model, kind, now) {
     const part = (where - xs[lo]) / (xs[lo + 1] - xs[lo] || 1);
     return Math.round(ns[lo] + part * (ns[lo + 1] - ns[lo]));
   };
-  return { x, n, end: end || 1, marks: { ns, ts, xs, end: end || 1 } };
+  return { x, n, end, room, marks: { ns, ts, xs, end } };
 }
 
 /**

@@ -5,6 +5,8 @@ import { source } from './source.js';
 
 /** How often at most the projection is asked for again, in milliseconds. */
 const BEAT = 250;
+/** How many times as long as a look takes, its picture included, it is waited for the next one. */
+const REST = 12;
 
 /**
  * @param {string} run
@@ -34,7 +36,7 @@ export function follow(run) {
       try {
         const began = performance.now();
         // Only what has changed, once it was seen whole.
-        const got = await source.timeline(run, model ? { after: model.events } : undefined);
+        const got = await source.timeline(run, { brief: 'yes', after: model?.events });
         if (!counts) return;
         const first = !model;
         model = read(got, model);
@@ -51,7 +53,7 @@ export function follow(run) {
       busy = false;
       if (due) (due = false), soon();
     };
-    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * 8)));
+    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * REST)));
     const take = (/** @type {any} */ event) => {
       if (event.kind === 'completed' && event.effect) streams.delete(event.effect);
       soon();

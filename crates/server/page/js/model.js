@@ -25,35 +25,41 @@ function kindOf(does) {
 }
 
 /** A moment of the API, with its time since 1970. @param {any} moment @param {number} zero @returns {Moment | null} */
-const point = (moment, zero) => (moment ? [moment.n, zero + moment.ms] : null);
+const point = (moment, zero) => (moment ? [moment.n, zero + (moment.ms ?? 0)] : null);
 
-/** @param {any} visit @param {number} zero @returns {Visit} */
+const NONE = /** @type {any[]} */ ([]);
+
+/** What says nothing is not there (`brief`). @param {any} visit @param {number} zero @returns {Visit} */
 function readVisit(visit, zero) {
+  const reused = visit.reused ?? 0;
   return {
-    started: point(visit.began, zero), ended: point(visit.ended, zero), fault: visit.fault, cancelled: visit.cancelled, reused: visit.reused,
-    of: visit.reused + visit.requested, tokens: (visit.tokens?.input ?? 0) + (visit.tokens?.output ?? 0), opened: visit.thread?.opened, published: visit.thread?.published,
+    started: point(visit.began, zero), ended: point(visit.ended, zero), fault: visit.fault, cancelled: visit.cancelled, reused,
+    of: reused + (visit.requested ?? 0), tokens: (visit.tokens?.input ?? 0) + (visit.tokens?.output ?? 0), opened: visit.thread?.opened, published: visit.thread?.published,
     paths: visit.paths, join: visit.joined,
-    calls: visit.calls.map((/** @type {any} */ call) => ({
+    calls: (visit.calls ?? NONE).map((/** @type {any} */ call) => ({
       kind: call.kind, name: call.name, reused: Boolean(call.reused_from),
-      attempts: call.attempts.map((/** @type {any} */ one) => ({
-        at: point(one.requested, zero), ended: point(one.ended, zero), after_ms: one.after_ms, reason: one.reason, ok: one.outcome === null ? null : one.outcome === 'done', lost: one.outcome === 'lost',
+      attempts: (call.attempts ?? NONE).map((/** @type {any} */ one) => ({
+        at: point(one.requested, zero), ended: point(one.ended, zero), after_ms: one.after_ms, reason: one.reason, ok: one.outcome ? one.outcome === 'done' : null, lost: one.outcome === 'lost',
       })),
     })),
-    asks: visit.asks.map((/** @type {any} */ ask) => ({ ask: ask.ask, kind: ask.kind, asked: point(ask.asked, zero), closed: point(ask.closed, zero) })),
+    asks: (visit.asks ?? NONE).map((/** @type {any} */ ask) => ({ ask: ask.ask, kind: ask.kind, asked: point(ask.asked, zero), closed: point(ask.closed, zero) })),
   };
 }
 
 /** @param {any} node @param {number} zero @returns {TNode} */
-const readNode = (node, zero) => ({
-  node: node.name, id: node.id, name: node.title, frame: node.frame, thread: node.thread, kind: kindOf(node.does ?? []), skipped: node.skipped, status: node.status,
-  visits: node.visits.map((/** @type {any} */ visit) => readVisit(visit, zero)),
-});
+function readNode(node, zero) {
+  const id = node.id ?? node.name;
+  return {
+    node: node.name, id, name: node.title ?? id, frame: node.frame, thread: node.thread ?? null, kind: kindOf(node.does ?? NONE), skipped: node.skipped, status: node.status,
+    visits: (node.visits ?? NONE).map((/** @type {any} */ visit) => readVisit(visit, zero)),
+  };
+}
 
 /** @param {any} frame @param {number} zero @returns {Frame} */
 function readFrame(frame, zero) {
-  const which = frame.which;
+  const which = frame.which ?? null;
   const kind = which === null ? null : which === 'sub' ? 'sub' : 'path' in which ? 'path' : 'iteration';
-  return { name: frame.name, which: kind, key: kind === 'path' ? which.path : kind === 'iteration' ? String(which.iteration) : null, opener: frame.opener, began: point(frame.began, zero), ended: point(frame.ended, zero), status: frame.status };
+  return { name: frame.name ?? '', which: kind, key: kind === 'path' ? which.path : kind === 'iteration' ? String(which.iteration) : null, opener: frame.opener ?? null, began: point(frame.began, zero), ended: point(frame.ended, zero), status: frame.status };
 }
 
 /**
@@ -79,7 +85,7 @@ export function read(timeline, before = null) {
   } else {
     const kept = (/** @type {any} */ node, /** @type {number} */ at) => {
       const was = since ? before?.nodes[at] : undefined;
-      return was && was.node === node.name && was.status === node.status && was.visits.length === node.visits.length && settled(node, since) ? was : undefined;
+      return was && was.node === node.name && was.status === node.status && was.visits.length === (node.visits?.length ?? 0) && settled(node, since) ? was : undefined;
     };
     nodes = timeline.nodes.map((/** @type {any} */ node, /** @type {number} */ at) => kept(node, at) ?? readNode(node, zero));
     frames = timeline.frames.map((/** @type {any} */ frame) => readFrame(frame, zero));
@@ -93,8 +99,8 @@ export function read(timeline, before = null) {
 
 /** Whether all that a node did was over at an event: then nothing of it has changed since. @param {any} node @param {number} n */
 function settled(node, n) {
-  const last = node.visits[node.visits.length - 1];
-  return last && last.ended !== null && last.ended.n <= n;
+  const last = node.visits?.at(-1);
+  return last?.ended && last.ended.n <= n;
 }
 
 /** @param {Moment | null | undefined} moment @param {number} n */

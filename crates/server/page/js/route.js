@@ -17,7 +17,16 @@ function parse(hash) {
 }
 
 export const route = store(parse(location.hash));
-addEventListener('hashchange', () => route.set(parse(location.hash)));
+addEventListener('hashchange', () => {
+  clearTimeout(writing);
+  route.set(parse(location.hash));
+});
+
+/** How often at most the address is written, in milliseconds: a browser takes no more than some a second. */
+const WRITTEN = 200;
+let written = 0;
+/** @type {any} */
+let writing;
 
 /** @param {string} view @param {string} [id] @param {Record<string, any>} [query] */
 export function link(view, id, query) {
@@ -28,6 +37,7 @@ export function link(view, id, query) {
 
 /** @param {string} view @param {string} [id] @param {Record<string, any>} [query] */
 export function go(view, id, query) {
+  clearTimeout(writing);
   location.hash = link(view, id, query);
 }
 
@@ -35,7 +45,14 @@ export function go(view, id, query) {
 export function adjust(change) {
   const now = route.get();
   const next = link(now.view, now.id, { ...now.query, ...change });
-  if (next === location.hash) return;
-  history.replaceState(null, '', next);
+  if (next === link(now.view, now.id, now.query)) return;
   route.set(parse(next));
+  clearTimeout(writing);
+  const write = () => {
+    written = Date.now();
+    history.replaceState(null, '', next);
+  };
+  const pause = written + WRITTEN - Date.now();
+  if (pause > 0) writing = setTimeout(write, pause);
+  else write();
 }

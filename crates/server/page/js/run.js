@@ -104,7 +104,7 @@ export function Run() {
   const beat = useLately(model && late === null ? `${model.events} ${model.status} ${model.driven}` : '', 1000);
   // The run and the event that is shown, in one: what comes at the same time is drawn once.
   const { value: got } = useAsked(
-    () => (model ? Promise.all([source.run(id, { at: late, brief: 'yes' }), source.events(id, { after: n - 1, limit: 1 })]) : Promise.resolve([])),
+    () => (model ? Promise.all([source.run(id, { at: late, brief: 'yes' }), source.events(id, { after: n - 1, limit: 1 })]) : Promise.resolve(/** @type {any[]} */ ([]))),
     [id, late, beat, !model],
   );
   const [run, told] = got ?? [];

@@ -2,48 +2,45 @@
 
 use crate::app::App;
 use crate::call::Call;
+use crate::look::fields::{self, Fields};
 use crate::look::threads;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::graph::{Act, Node, Strategy, is_operation};
-use selvedge_engine::{Outcome, RunStatus};
+use selvedge_engine::{Fault, Outcome, RunStatus};
 use selvedge_host::timeline::{
-    Attempt, Call as Made, CallKind, Followed, FrameTimeline, Moment, NodeStatus, NodeTimeline, Question,
-    Rung, Timeline, Visit,
+    Attempt, Call as Made, CallKind, Followed, Moment, NodeStatus, NodeTimeline, Rung, Timeline, Visit,
 };
 use selvedge_host::{report, time};
 use selvedge_runtime::{Clock, SystemClock};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// `GET /v1/runs/{id}/timeline`.
 pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
     let id = app.run_id(call)?;
     let driven = app.store.is_driven(&id).unwrap_or(true);
     let info = app.store.run(&id)?;
-    let after = call.number("after");
+    let (after, brief) = (call.number("after"), call.text("brief") == Some("yes"));
     let object = app.kept.look(&id, call.number("at"), |run, events| {
         let shown = Shown { after, ..Shown::of(run, driven, events) };
-        let mut object = json!({
-            "run_id": id,
-            "name": info.name,
-            "dialect": info.dialect,
-            "status": run.state.status(),
-            "driven": driven,
-            "at": run.state.events(),
-            "events": events,
-            "after": after,
-            "begun": run.timeline.nodes().len(),
-            "zero": time::rfc3339(shown.zero),
-            "until": run.timeline.last().map(|last| shown.moment(last)),
-            "source": run.timeline.source(),
-        });
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("threads".to_owned(), threads::all(run).into());
-            fields.insert("frames".to_owned(), shown.frames().into());
-            fields.insert("nodes".to_owned(), shown.nodes().into());
-            fields.insert("recovery".to_owned(), shown.recovery().into());
-        }
-        Ok(object)
+        Ok(fields::object(brief, |all| {
+            all.put("run_id", &id);
+            all.put("name", &info.name);
+            all.put("dialect", &info.dialect);
+            all.put("status", run.state.status());
+            all.put("driven", driven);
+            all.put("at", run.state.events());
+            all.put("events", events);
+            all.put("after", after);
+            all.put("begun", run.timeline.nodes().len());
+            all.put("zero", time::rfc3339(shown.zero));
+            shown.maybe(all, "until", run.timeline.last());
+            all.put("source", run.timeline.source());
+            all.put("threads", threads::all(run));
+            shown.frames(all);
+            shown.nodes(all);
+            all.put("recovery", shown.recovery());
+        }))
     })?;
     Ok(Reply::json(object))
 }
@@ -72,12 +69,15 @@ impl<'t> Shown<'t> {
         Self { run, timeline, zero, now, goes_on, after: None }
     }
 
-    fn moment(&self, moment: Moment) -> Value {
-        json!({"n": moment.n, "ms": self.timeline.line(moment).saturating_sub(self.zero)})
+    fn moment(&self, fields: &mut Fields<'_>, name: &str, moment: Moment) {
+        self.maybe(fields, name, Some(moment));
     }
 
-    fn maybe(&self, moment: Option<Moment>) -> Value {
-        moment.map_or(Value::Null, |moment| self.moment(moment))
+    fn maybe(&self, fields: &mut Fields<'_>, name: &str, moment: Option<Moment>) {
+        fields.object(name, moment, |fields, moment| {
+            fields.put("n", moment.n);
+            fields.put("ms", self.timeline.line(moment).saturating_sub(self.zero));
+        });
     }
 
     /// Whether what ended then, if it has, is not as it was at the event that is asked for.
@@ -85,87 +85,81 @@ impl<'t> Shown<'t> {
         self.after.is_none_or(|after| ended.is_none_or(|ended| ended.n > after))
     }
 
-    /// With its place in the whole list, where only a part of that is given.
-    fn placed(&self, at: usize, mut object: Value) -> Value {
-        if let (Some(fields), Some(_)) = (object.as_object_mut(), self.after) {
-            fields.insert("index".to_owned(), at.into());
+    /// Its place in the whole list, where only a part of that is given.
+    fn placed(&self, fields: &mut Fields<'_>, at: usize) {
+        if self.after.is_some() {
+            fields.put("index", at);
         }
-        object
     }
 
-    fn frames(&self) -> Vec<Value> {
-        let all = self.timeline.frames().iter().enumerate();
-        let changed = all.filter(|(_, frame)| self.has_changed(frame.ended));
-        changed.map(|(at, frame)| self.placed(at, self.frame(frame))).collect()
-    }
-
-    fn frame(&self, frame: &FrameTimeline) -> Value {
-        json!({
-            "name": frame.name,
-            "path": frame.path,
-            "which": frame.which,
-            "opener": frame.opener,
-            "began": self.maybe(frame.began),
-            "ended": self.maybe(frame.ended),
-            "status": frame.status,
-        })
+    fn frames(&self, all: &mut Fields<'_>) {
+        let frames = self.timeline.frames().iter().enumerate();
+        let changed = frames.filter(|(_, frame)| self.has_changed(frame.ended));
+        all.list("frames", changed, |fields, (at, frame)| {
+            self.placed(fields, at);
+            fields.put("name", &frame.name);
+            fields.put("path", &frame.path);
+            fields.put("which", &frame.which);
+            fields.put("opener", frame.opener);
+            self.maybe(fields, "began", frame.began);
+            self.maybe(fields, "ended", frame.ended);
+            fields.put("status", frame.status);
+        });
     }
 
     /// Those that something has happened to, then the others of the document's own graph.
-    fn nodes(&self) -> Vec<Value> {
+    fn nodes(&self, all: &mut Fields<'_>) {
         let ended = |node: &NodeTimeline| node.visits.last().and_then(|visit| visit.ended);
-        let all = self.timeline.nodes().iter().enumerate();
-        let changed = all.filter(|(_, node)| self.has_changed(ended(node)));
-        let mut nodes: Vec<Value> = changed.map(|(at, node)| self.placed(at, self.node(node))).collect();
-        if self.after.is_some() {
-            return nodes;
+        let begun = self.timeline.nodes().iter().enumerate();
+        let begun = begun.filter(|(_, node)| self.has_changed(ended(node)));
+        let others = self.run.state.graph().nodes.values();
+        let others =
+            others.filter(|def| self.after.is_none() && self.timeline.root(&def.id).is_none()).map(Told::Def);
+        let nodes = begun.map(|(at, node)| Told::Node(at, node)).chain(others);
+        all.list("nodes", nodes, |fields, told| match told {
+            Told::Node(at, node) => {
+                self.placed(fields, at);
+                self.node(fields, node);
+            }
+            Told::Def(def) => {
+                self.head(fields, (&def.id, &def.id, 0), Some(def));
+                fields.put("status", NodeStatus::NotStarted);
+                fields.put("visits", [(); 0]);
+            }
+        });
+    }
+
+    /// What a node is: its name for people, its id in its own graph, and the frame in which it is.
+    fn head(&self, fields: &mut Fields<'_>, (name, id, frame): (&str, &str, usize), def: Option<&Node>) {
+        let nodes = self.timeline.nodes_of(frame);
+        let title = def.map_or(id, |def| &def.name);
+        let thread = def.and_then(|def| nodes.as_ref()?.graph().threads.get(def.body.thread?));
+        fields.put("name", name);
+        // In a picture it is the name, and the title the id, where it is not there.
+        if !fields.brief() || id != name {
+            fields.put("id", id);
         }
-        let graph = self.run.state.graph();
-        let others = graph.nodes.values().filter(|def| self.timeline.root(&def.id).is_none());
-        nodes.extend(others.map(|def| {
-            let mut fields = self.head(&def.id, &def.id, 0, Some(def));
-            fields.insert("status".to_owned(), json!(NodeStatus::NotStarted));
-            fields.insert("visits".to_owned(), json!([]));
-            Value::Object(fields)
-        }));
-        nodes
+        if !fields.brief() || title != id {
+            fields.put("title", title);
+        }
+        fields.put("frame", frame);
+        fields.more("position", nodes.and_then(|nodes| nodes.position(id)).map(selvedge_engine::Ix::get));
+        fields.put("thread", thread.map(|thread| &thread.name));
+        fields.put("does", def.map(does).unwrap_or_default());
     }
 
-    /// What a node is.
-    fn head(&self, name: &str, id: &str, frame: usize, def: Option<&Node>) -> Map<String, Value> {
-        let position = self.timeline.nodes_of(frame).and_then(|nodes| nodes.position(id));
-        let graph = self.timeline.nodes_of(frame).map(|nodes| nodes.graph());
-        let thread = def.and_then(|def| graph?.threads.get(def.body.thread?)).map(|thread| &thread.name);
-        let fields = [
-            ("name", json!(name)),
-            ("id", json!(id)),
-            ("title", json!(def.map_or(id, |def| &def.name))),
-            ("frame", json!(frame)),
-            ("position", json!(position.map(selvedge_engine::Ix::get))),
-            ("thread", json!(thread)),
-            ("does", json!(def.map(does).unwrap_or_default())),
-        ];
-        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    fn node(&self, node: &NodeTimeline) -> Value {
-        let told = self.timeline.told(node);
+    fn node(&self, fields: &mut Fields<'_>, node: &NodeTimeline) {
         let def = self.timeline.def(node);
-        let mut fields = self.head(&told, &node.node, node.within, def);
-        let status = self.timeline.standing(Some(node), self.now, self.goes_on);
-        let reuse = self.timeline.reuse(node).map(
+        self.head(fields, (&self.timeline.told(node), &node.node, node.within), def);
+        fields.put("status", self.timeline.standing(Some(node), self.now, self.goes_on));
+        fields.put("skipped", &node.skipped);
+        let reuse = self.timeline.reuse(node);
+        let reuse = reuse.map(
             |reuse| json!({"from": reuse.from, "calls": reuse.calls, "of": reuse.of, "whole": reuse.whole()}),
         );
-        let visits: Vec<Value> = node.visits.iter().map(|visit| self.visit(def, visit)).collect();
-        let more = [
-            ("status", json!(status)),
-            ("skipped", json!(node.skipped)),
-            ("reused", json!(reuse)),
-            ("goes_on", json!(node.goes_on)),
-            ("visits", visits.into()),
-        ];
-        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        Value::Object(fields)
+        fields.put("reused", reuse);
+        fields.more("goes_on", node.goes_on);
+        fields.list("visits", node.visits.iter(), |fields, visit| self.visit(fields, def, visit));
     }
 
     /// The paths, iterations and subgraphs that a visit opened, by how they stand, and what its join takes (E-38).
@@ -214,77 +208,81 @@ impl<'t> Shown<'t> {
         rungs.map(rung).collect()
     }
 
-    fn visit(&self, def: Option<&Node>, visit: &Visit) -> Value {
-        let calls: Vec<Value> = visit.calls.iter().map(|call| self.call(call)).collect();
-        let asks: Vec<Value> = visit.questions.iter().map(|question| self.question(question)).collect();
-        let tokens = &visit.tokens;
-        json!({
-            "number": visit.number,
-            "began": self.maybe(visit.started),
-            "ended": self.maybe(visit.ended),
-            "cancelled": visit.cancelled,
-            "fault": visit.fault.as_ref().map(|fault| json!({"kind": fault.kind, "message": fault.message})),
-            "tokens": {"input": tokens.input, "output": tokens.output, "cost": tokens.shown_cost()},
-            "reused": visit.reused,
-            "requested": visit.requested,
-            "thread": visit.thread,
-            "paths": self.paths(def, visit),
-            "joined": visit.frames.joined,
-            "calls": calls,
-            "asks": asks,
-        })
+    fn visit(&self, fields: &mut Fields<'_>, def: Option<&Node>, visit: &Visit) {
+        fields.more("number", visit.number);
+        self.maybe(fields, "began", visit.started);
+        self.maybe(fields, "ended", visit.ended);
+        fields.put("cancelled", visit.cancelled);
+        fields.put("fault", visit.fault.as_deref().map(fault));
+        fields.object("tokens", Some(&visit.tokens), |fields, tokens| {
+            fields.count("input", tokens.input);
+            fields.count("output", tokens.output);
+            fields.more("cost", tokens.shown_cost());
+        });
+        fields.count("reused", visit.reused.into());
+        fields.count("requested", visit.requested.into());
+        fields.object("thread", Some(&visit.thread), |fields, thread| {
+            fields.put("opened", &thread.opened);
+            fields.more("appended", thread.appended);
+            fields.put("published", &thread.published);
+        });
+        fields.put("paths", self.paths(def, visit));
+        fields.put("joined", &visit.frames.joined);
+        fields.list("calls", visit.calls.iter(), |fields, call| self.call(fields, call));
+        fields.list("asks", visit.questions.iter(), |fields, question| {
+            fields.put("ask", &question.ask);
+            fields.put("kind", question.kind);
+            self.moment(fields, "asked", question.asked);
+            self.maybe(fields, "closed", question.closed);
+        });
     }
 
-    fn call(&self, call: &Made) -> Value {
-        let attempts: Vec<Value> = call.attempts.iter().map(|attempt| self.attempt(attempt)).collect();
+    fn call(&self, fields: &mut Fields<'_>, call: &Made) {
         let kind = match &call.kind {
             CallKind::Model => "model",
             CallKind::Tool(_) => "tool",
             CallKind::Operation(_) => "operation",
             CallKind::Unknown => "unknown",
         };
-        json!({
-            "kind": kind,
-            "name": call.kind.name(),
-            "effects": call.effects,
-            "reused_from": call.reused,
-            "attempts": attempts,
-        })
+        fields.put("kind", kind);
+        fields.put("name", call.kind.name());
+        fields.more("effects", call.effects);
+        fields.put("reused_from", &call.reused);
+        fields.list("attempts", call.attempts.iter(), |fields, attempt| self.attempt(fields, attempt));
     }
 
-    fn attempt(&self, attempt: &Attempt) -> Value {
-        let fault = match &attempt.outcome {
+    fn attempt(&self, fields: &mut Fields<'_>, attempt: &Attempt) {
+        let failed = match &attempt.outcome {
             Some(Outcome::Failed(failure)) => Some(&failure.fault),
             _ => None,
         };
-        let outcome = match (&attempt.outcome, fault, attempt.lost, attempt.ended) {
+        let outcome = match (&attempt.outcome, failed, attempt.lost, attempt.ended) {
             (_, Some(_), ..) => Some("failed"),
             (Some(_), ..) => Some("done"),
             (None, _, true, _) => Some("lost"),
             (None, _, false, Some(_)) => Some("dropped"),
             (None, _, false, None) => None,
         };
-        json!({
-            "effect": attempt.effect,
-            "requested": self.moment(attempt.requested),
-            "ended": self.maybe(attempt.ended),
-            "after_ms": attempt.after_ms,
-            "reason": attempt.reason,
-            "outcome": outcome,
-            "fault": fault.map(|fault| json!({"kind": fault.kind, "message": fault.message})),
-            "worked_ms": attempt.took.as_ref().map(|took| took.worked_ms),
-            "queued_ms": attempt.took.as_ref().map(|took| took.queued_ms),
-        })
+        fields.more("effect", &attempt.effect);
+        self.moment(fields, "requested", attempt.requested);
+        self.maybe(fields, "ended", attempt.ended);
+        fields.count("after_ms", attempt.after_ms);
+        fields.put("reason", &attempt.reason);
+        fields.put("outcome", outcome);
+        fields.more("fault", failed.map(fault));
+        fields.more("worked_ms", attempt.took.as_ref().map(|took| took.worked_ms));
+        fields.more("queued_ms", attempt.took.as_ref().map(|took| took.queued_ms));
     }
+}
 
-    fn question(&self, question: &Question) -> Value {
-        json!({
-            "ask": question.ask,
-            "kind": question.kind,
-            "asked": self.moment(question.asked),
-            "closed": self.maybe(question.closed),
-        })
-    }
+/// A node of the list.
+enum Told<'t> {
+    Node(usize, &'t NodeTimeline),
+    Def(&'t Node),
+}
+
+fn fault(fault: &Fault) -> Value {
+    json!({"kind": fault.kind, "message": fault.message})
 }
 
 /// What the body of a node can do, each word once.

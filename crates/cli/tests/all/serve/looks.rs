@@ -132,6 +132,59 @@ fn s03_a_timeline_has_what_happened_when() {
     }
 }
 
+/// S-30: a timeline that is brief says the same, but for what says nothing and what no picture shows.
+#[test]
+fn s30_a_brief_timeline_leaves_out_what_says_nothing() {
+    const NO_PICTURE: [&str; 11] = [
+        "id",
+        "title",
+        "position",
+        "goes_on",
+        "number",
+        "cost",
+        "appended",
+        "effects",
+        "effect",
+        "worked_ms",
+        "queued_ms",
+    ];
+    fn same(brief: &Value, whole: &Value, place: &str) {
+        match (brief, whole) {
+            (Value::Object(brief), Value::Object(whole)) => {
+                assert!(brief.keys().all(|name| whole.contains_key(name)), "{place}: {brief:?}");
+                for (name, value) in whole {
+                    let place = format!("{place}/{name}");
+                    let nothing = [json!(null), json!(false), json!(0), json!(""), json!([]), json!({})];
+                    match brief.get(name) {
+                        Some(brief) => same(brief, value, &place),
+                        None if nothing.contains(value) || NO_PICTURE.contains(&name.as_str()) => {}
+                        // All that was in it said nothing, or is in no picture.
+                        None => same(&json!({}), value, &place),
+                    }
+                }
+            }
+            (Value::Array(brief), Value::Array(whole)) if brief.len() == whole.len() => {
+                brief.iter().zip(whole).for_each(|(brief, whole)| same(brief, whole, place));
+            }
+            _ => assert_eq!(brief, whole, "{place}"),
+        }
+    }
+    let place = place();
+    let server = Server::start(&place, &["--script", "replies.yaml"]);
+    let run = server.begin(greeting());
+    server.wait(&run, "completed");
+    for part in ["at=1", "at=5", "after=3"] {
+        let whole = server.get(&format!("/v1/runs/{run}/timeline?{part}"));
+        let brief = server.get(&format!("/v1/runs/{run}/timeline?{part}&brief=yes"));
+        same(&brief, &whole, "");
+        assert!(brief.to_string().len() < whole.to_string().len());
+    }
+    let brief = server.get(&format!("/v1/runs/{run}/timeline?brief=yes"));
+    let attempt = &brief["nodes"][0]["visits"][0]["calls"][0]["attempts"][0];
+    assert!(attempt["outcome"] == "done" && attempt["ended"]["n"].is_u64(), "{brief:#}");
+    assert!(attempt.get("after_ms").is_none() && brief["nodes"][0].get("id").is_none(), "{brief:#}");
+}
+
 /// What the API says of a run's waits, of its graph and of two runs is what the command line says.
 #[test]
 fn s03_explain_graph_and_diff_are_as_the_command_line_has_them() {
