@@ -109,11 +109,11 @@ impl App {
     }
 
     async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Problem> {
-        let read = Limited::new(request.into_body(), self.body_bytes).collect();
+        let read = Limited::new(request.into_body(), self.body_bytes()).collect();
         match tokio::time::timeout(BODY, read).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                let message = format!("the body has more than {} bytes", self.body_bytes);
+                let message = format!("the body has more than {} bytes", self.body_bytes());
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "S-06", "too-large", &message)
                     .help("the limit is document_bytes under [limits] of selvedge.toml"))
             }

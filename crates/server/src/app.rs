@@ -9,6 +9,7 @@ use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::webhooks::Webhooks;
+use selvedge_dialects::DocumentLimits;
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Environment, Error, Host, report, stores};
 use selvedge_http::Secret;
@@ -40,8 +41,8 @@ pub(crate) struct App {
     pub(crate) hosts: Hosts,
     /// Keys that nobody is shown (C-06).
     pub(crate) secrets: Vec<Secret>,
-    /// Bytes that a body may have.
-    pub(crate) body_bytes: usize,
+    /// How large documents may be, and with them bodies of requests.
+    pub(crate) limits: DocumentLimits,
 }
 
 impl App {
@@ -56,6 +57,11 @@ impl App {
     /// A JSON text as anybody may see it: without keys, and with nothing in it that steers a terminal.
     pub(crate) fn shown(&self, json: &str) -> String {
         report::escaped(&report::redacted(json, &self.secrets)).into_owned()
+    }
+
+    /// Bytes that a body may have.
+    pub(crate) fn body_bytes(&self) -> usize {
+        usize::try_from(self.limits.document_bytes).unwrap_or(usize::MAX)
     }
 
     /// The documents that there are by name.

@@ -154,7 +154,7 @@ pub(crate) static ROUTES: &[Route] = &[
         "/v1/runs/{id}/nodes/{node}",
         "A node: definition, requests as sent, what came of them",
         &[AT],
-        &["run_id", "at", "node", "name", "calls", "fault", "definition"],
+        &["run_id", "at", "node", "name", "calls", "fault", "definition", "place"],
         look::nodes::one,
     ),
     get(

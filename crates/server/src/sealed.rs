@@ -14,6 +14,7 @@ use crate::routes::{self, Handler};
 use crate::webhooks::Webhooks;
 use hyper::{HeaderMap, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use selvedge_dialects::DocumentLimits;
 use selvedge_host::options::RunOptions;
 use selvedge_host::timeline::Followed;
 use selvedge_host::{Config, Error, Host, report, secrets, stores};
@@ -73,7 +74,7 @@ fn looking(host: &Host, store: &Arc<Store>) -> App {
         hosts: Hosts::of(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, false, false),
         tokens: Tokens::default(),
         secrets,
-        body_bytes: 0,
+        limits: DocumentLimits::default(),
         host,
     }
 }

@@ -106,7 +106,7 @@ impl Server {
             log: options.log,
             tokens: options.tokens,
             secrets: known,
-            body_bytes: usize::try_from(config.limits.document().document_bytes).unwrap_or(usize::MAX),
+            limits: config.limits.document(),
             host,
         };
         Ok(Self { listener, address, wanted, resume: options.resume, app: Arc::new(app) })

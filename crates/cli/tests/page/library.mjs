@@ -1,4 +1,4 @@
-// S-27: a tool with its code, its calls and its versions.
+// S-27: a tool with its code, its tests and its versions, and what names of tools mean here.
 import { accessible, browse, cli, serve } from './harness.mjs';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -17,5 +17,12 @@ await browse(server, async (page) => {
   await accessible(page, 'a tool');
   await page.locator('.tool [role=tab]', { hasText: 'Changes' }).click();
   await page.locator('.unified .add').first().waitFor();
+  await page.locator('.tool [role=tab]', { hasText: 'Tests' }).click();
+  await page.locator('.tool .node-call', { hasText: 'Output' }).first().waitFor();
+  await accessible(page, 'the tests of a tool');
+  await page.getByRole('link', { name: 'Catalogue' }).click();
+  await page.locator('.catalogue tr', { hasText: 'parse_date' }).filter({ hasText: 'library' }).waitFor();
+  await page.locator('.catalogue tr', { hasText: 'read_file' }).filter({ hasText: 'built-in' }).waitFor();
+  await accessible(page, 'the catalogue');
 });
 await server.stop();

@@ -16,6 +16,8 @@ await browse(server, async (page) => {
   await panel.getByText('Request as sent').click();
   await panel.locator('.json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
   await panel.locator('.node-call .markdown', { hasText: 'We are sorry' }).first().waitFor();
+  // Where the document defines it.
+  await panel.locator('.definition .place', { hasText: /letter\.json:\d+/ }).waitFor();
   // As `explain` has it.
   const told = cli('explain', 'letter', '--node', 'write').nodes[0];
   assert.ok(told.waited_for.length > 0);
@@ -26,7 +28,7 @@ await browse(server, async (page) => {
   await page.locator('.lanes-box').focus();
   await page.keyboard.press('ArrowUp');
   await panel.locator('h2', { hasText: 'judge' }).waitFor();
-  assert.match(page.url(), /node=judge/);
+  await page.waitForURL(/node=judge/);
   await page.keyboard.press('Escape');
   await panel.locator('h2').waitFor({ state: 'detached' });
   await page.goto(`${server.origin}/#/run/both`);

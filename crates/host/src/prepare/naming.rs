@@ -1,4 +1,4 @@
-//! Where a document names models and tools, for findings that are not the compiler's.
+//! Where a document names models, tools and nodes, for findings that are not the compiler's and for those who look at a run.
 
 use selvedge_dialects::{Diagnostics, DocumentLimits, Node, Source, Span};
 use std::cell::OnceCell;
@@ -21,6 +21,12 @@ impl<'s> Naming<'s> {
     /// Those of tools.
     pub fn of_tools(source: &'s Source, limits: DocumentLimits) -> Self {
         let keys = &["alternatives", "initial_tool_name", "tool", "tool_id", "tool_name", "tools"];
+        Self { source, limits, keys, found: OnceCell::new() }
+    }
+
+    /// Those of nodes and steps, by their ids and their names.
+    pub fn of_nodes(source: &'s Source, limits: DocumentLimits) -> Self {
+        let keys = &["id", "node_id", "node_name", "step_id", "step_name", "title"];
         Self { source, limits, keys, found: OnceCell::new() }
     }
 

@@ -5,12 +5,12 @@ import { Run } from './run.js';
 import { Inbox, asks, look } from './inbox.js';
 import { Start } from './start.js';
 import { Diff } from './diff.js';
-import { Library, Evolving } from './library.js';
+import { Catalogue, Library, Evolving } from './library.js';
 import { source, connection, can } from './source.js';
 import { route, link, go } from './route.js';
 import { t, language, speak } from './words.js';
 
-const VIEWS = { runs: Runs, run: Run, inbox: Inbox, start: Start, diff: Diff, library: Library, evolution: Evolving };
+const VIEWS = { runs: Runs, run: Run, inbox: Inbox, start: Start, diff: Diff, library: Library, catalogue: Catalogue, evolution: Evolving };
 const NAV = ['runs', 'inbox', 'library'];
 
 /** Light, dark, or as the system has it: kept in this browser. */
@@ -40,7 +40,7 @@ function Top() {
   const next = { '': 'light', light: 'dark', dark: '' }[dark] ?? '';
   return html`<header class="topbar"><a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), /** @type {HTMLElement | null} */ (document.querySelector('#main h1,#main input,#main button,#main a'))?.focus())}>${t('skip')}</a>
     <a class="brand" href=${source.sealed ? link('run', source.sealed) : link('runs')}><svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path d="M3 5h18M3 10h18M3 15h18M3 20h18" class="w1" /><path d="M7 3v18M13 3v18M18 3v18" class="w2" /></svg>Selvedge</a>
-    ${!source.sealed && html`<nav aria-label=${t('main-nav')}>${NAV.filter((one) => one !== 'library' || library).map((one) => html`<a href=${link(one)} aria-current=${view === one || (view === 'evolution' && one === 'library') ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
+    ${!source.sealed && html`<nav aria-label=${t('main-nav')}>${NAV.filter((one) => one !== 'library' || library).map((one) => html`<a href=${link(one)} aria-current=${view === one || (['catalogue', 'evolution'].includes(view) && one === 'library') ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
     <span class="grow"></span>
     <button type="button" class="ghost" aria-label=${`${language() === 'zh' ? 'EN' : '中'} · ${t('language')}`} title=${t('language')} onClick=${() => speak(language() === 'zh' ? 'en' : 'zh')}>${language() === 'zh' ? 'EN' : '中'}</button>
     <button type="button" class="ghost" aria-label=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} title=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} onClick=${() => (setTheme(next), setDark(next))}>${{ '': '◐', light: '☀', dark: '☾' }[dark]}</button></header>`;

@@ -1,7 +1,7 @@
 /** The tool library: versions, what their code differs in, recorded calls, whom a tool came from; and how an evolution goes (S-27). */
 import { html, Text, Problem, Tabs, useAsked, useState, useStore } from './ui.js';
 import { Json, Long } from './json.js';
-import { source } from './source.js';
+import { source, connection } from './source.js';
 import { route, link, adjust } from './route.js';
 import { t } from './words.js';
 import { when, exactly } from './format.js';
@@ -57,6 +57,17 @@ function Lineage({ of, at, choose }) {
       <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${by(row.author)} max=${40} /></span><small class="muted"><${Text} of=${row.reason || brief(row.request, 140)} max=${140} /></small></button></li>`)}</ol></div>`;
 }
 
+/** The recorded calls of a version, which are its tests (A-15), and what came of repeating them. */
+function Tests({ of, version }) {
+  const { tested, calls } = version ?? {};
+  return html`<p>${tested ? html`<span class=${tested.failed ? 'is-failed' : 'is-ran'}>${tested.failed ? '✕' : '✓'} ${t('tested', tested)}</span> <span class="muted" title=${exactly(tested.at)}>${when(tested.at)}</span>` : html`<span class="muted">${t('never-tested')}</span>`}</p>
+    ${!of.length && html`<p class="muted">${t('no-tests')}</p>`}
+    ${of.map((/** @type {any} */ call, /** @type {number} */ i) => html`<details class="node-call k-tool" open=${i < 3}><summary><b class=${call.fault ? 'is-failed' : 'is-ran'}>${call.fault ? '✕' : '✓'} ${t(call.fault ? 'gave-fault' : 'gave-output')}</b> ${call.note && html`<${Text} of=${call.note} max=${160} />`} ${call.run && html`<a class="mono" href=${link('run', call.run)}><${Text} of=${call.run} max=${40} /></a>`}</summary>
+      <h4>${t('arguments')}</h4><${Json} of=${call.arguments} open=${2} />
+      ${call.fault ? html`<h4>${t('fault')}</h4><p><b class="mono"><${Text} of=${call.fault.kind} /></b> <${Text} of=${call.fault.message ?? ''} max=${2000} /></p>` : html`<h4>${t('output')}</h4><${Json} of=${call.output} open=${2} />`}</details>`)}
+    ${calls?.recorded > of.length && html`<p class="muted">${t('of-calls', { n: of.length, of: calls.recorded })}</p>`}`;
+}
+
 function Tool({ name }) {
   const { query } = useStore(route);
   const shown = useAsked(() => source.tool(name, { version: query.version }), [name, query.version]);
@@ -70,22 +81,41 @@ function Tool({ name }) {
   const [tab, setTab] = useState('code');
   return html`<div class="tool"><header class="panel-head"><div><h2 class="mono"><${Text} of=${name} /></h2>${tool?.description && html`<p><${Text} of=${tool.description} max=${600} /></p>`}</div>${tool?.state && html`<span class="tag"><${Text} of=${tool.state} /></span>`}</header>
     <${Problem} of=${shown.error} />
-    <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'calls', name: t('recorded-calls'), count: Array.isArray(tool?.calls) ? tool.calls.length : undefined }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
+    <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'tests', name: t('tests'), count: versions[here]?.calls?.recorded || undefined }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
     ${tab === 'code' && (tool?.code ? html`<${Long} of=${tool.code} lines=${60} />` : html`<p class="muted">${t('no-code')}</p>`)}
     ${tab === 'diff' && (old?.code !== undefined && tool?.code ? html`<${Unified} a=${old.code} b=${tool.code} />` : html`<p class="muted">${t('no-changes')}</p>`)}
     ${tab === 'schema' && html`<h3>${t('inputs')}</h3><${Json} of=${tool?.input_schema ?? {}} open=${4} /><h3>${t('output')}</h3><${Json} of=${tool?.metadata?.output_params ?? {}} open=${4} />`}
-    ${tab === 'calls' && html`<${Json} of=${tool?.calls ?? []} open=${2} />`}
+    ${tab === 'tests' && html`<${Tests} of=${tool?.calls ?? []} version=${versions[here]} />`}
     ${tab === 'lineage' && (versions.length ? html`<${Lineage} of=${versions} at=${now} choose=${(/** @type {string} */ version) => adjust({ version })} />` : html`<p class="muted">${t('no-versions')}</p>`)}</div>`;
 }
 
+const PARTS = [['library', 'tools'], ['catalogue', 'catalogue'], ['evolution', 'evolutions']];
+
 /** Tools, and how they came about. */
 function Head({ at, children }) {
-  return html`<div class="page-head"><h1>${t('library')}</h1><div class="seg">${['library', 'evolution'].map((one) => html`<a class="button" href=${link(one)} aria-current=${one === at ? 'page' : undefined}>${t(one === 'library' ? 'tools' : 'evolutions')}</a>`)}</div>${children}</div>`;
+  return html`<div class="page-head"><h1>${t('library')}</h1><div class="seg">${PARTS.map(([one, name]) => html`<a class="button" href=${link(one)} aria-current=${one === at ? 'page' : undefined}>${t(name)}</a>`)}</div>${children}</div>`;
 }
 
 export function Evolving() {
   const { id } = useStore(route);
   return html`<main class="page library" id="main"><${Head} at="evolution" /><${Evolutions} id=${id} /></main>`;
+}
+
+/** What names of tools mean in runs that are begun here: of folders, commands, servers and the library. Looking may start programs, so it is asked for. */
+export function Catalogue() {
+  const viewer = useStore(connection).role === 'viewer';
+  const [looked, setLooked] = useState(0);
+  const { value, error } = useAsked(() => (viewer ? Promise.resolve(undefined) : source.catalogue()), [viewer, looked]);
+  const [text, setText] = useState('');
+  const tools = (value?.tools ?? []).filter((/** @type {any} */ tool) => `${tool.name} ${tool.source} ${tool.description ?? ''}`.toLowerCase().includes(text.toLowerCase()));
+  return html`<main class="page library" id="main"><${Head} at="catalogue"><input type="search" class="grow" aria-label=${t('search-tools')} placeholder=${t('search-tools')} value=${text} onInput=${(event) => setText(event.target.value)} />${!viewer && html`<button type="button" onClick=${() => setLooked(looked + 1)}>${t('look-again')}</button>`}<//>
+    <p class="muted">${t(viewer ? 'catalogue-viewer' : 'catalogue-why')}</p>
+    <${Problem} of=${error} />
+    ${!viewer && !value && !error && html`<p class="muted busy" role="status">${t('loading')}</p>`}
+    ${value?.warnings?.length > 0 && html`<ul class="waits">${value.warnings.slice(0, 100).map((/** @type {string} */ one) => html`<li>⚠ <${Text} of=${one} max=${500} /></li>`)}</ul>`}
+    ${tools.length > 0 && html`<div class="scroll-x" tabindex="0" role="group" aria-label=${t('catalogue')}><table class="catalogue"><thead><tr>${['name-of', 'source', 'effects', 'description'].map((one) => html`<th scope="col">${t(one)}</th>`)}</tr></thead>
+      <tbody>${tools.slice(0, 2000).map((/** @type {any} */ tool) => html`<tr key=${tool.name}><th scope="row" class="mono">${tool.state ? html`<a href=${link('library', tool.name)}><${Text} of=${tool.name} max=${80} /></a>` : html`<${Text} of=${tool.name} max=${80} />`}</th><td><${Text} of=${tool.source} max=${120} />${tool.state && html` <span class="tag"><${Text} of=${tool.state} /></span>`}</td><td>${tool.effects ?? '–'}</td><td><${Text} of=${tool.description ?? ''} max=${240} /></td></tr>`)}</tbody></table></div>`}
+    ${value && !tools.length && html`<p class="muted">${t('no-tools')}</p>`}</main>`;
 }
 
 export function Library() {

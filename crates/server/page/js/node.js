@@ -77,6 +77,6 @@ export function NodePanel({ model, run, node, n, at, explained, choose }) {
     <${Problem} of=${error} />
     ${mine?.calls?.length > 0 && html`<h3>${t('calls-of')}</h3>${mine.calls.map((call, i) => html`<${Call} key=${call.effect} call=${call} at=${i} />`)}`}
     ${mine?.answers?.length > 0 && html`<h3>${t('answers')}</h3>${mine.answers.map((one) => html`<div class="long"><b><${Text} of=${one.by ?? ''} /></b><${Json} of=${one.answer} /></div>`)}`}
-    ${mine?.definition && html`<details class="definition"><summary class="h3">${t('definition')}${mine.place && html` <span class="muted mono"><${Text} of=${`${mine.place.file ?? ''}:${mine.place.line ?? ''}`} /></span>`}</summary><${Json} of=${mine.definition} /></details>`}
+    ${mine?.definition && html`<details class="definition"><summary class="h3">${t('definition')}${mine.place && html` <span class="muted mono place" title=${t(mine.place.changed ? 'place-changed' : 'place-why')}><${Text} of=${`${mine.place.file}:${mine.place.line}`} max=${160} />${mine.place.changed ? ' ≠' : ''}</span>`}</summary><${Json} of=${mine.definition} /></details>`}
   </div>`;
 }

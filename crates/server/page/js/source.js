@@ -158,6 +158,7 @@ const served = {
   /** @param {any} body */
   start: (body) => ask('POST', '/runs', body),
   tools: () => ask('GET', '/tools'),
+  catalogue: () => ask('GET', '/catalogue'),
   /** @param {string} name @param {any} [query] */
   tool: (name, query) => ask('GET', `/tools/${part(name)}${search(query)}`),
 };

@@ -5,8 +5,8 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::{EffectId, Request};
-use selvedge_host::report;
 use selvedge_host::timeline::CallKind;
+use selvedge_host::{defined, report};
 use serde_json::{Value, json};
 
 /// Requests that are shown as they were sent: those of the last calls.
@@ -16,6 +16,7 @@ const REQUESTS: usize = 20;
 pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
     let (id, name) = (app.run_id(call)?, call.part("node"));
     let at = call.number("at");
+    let info = app.store.run(&id)?;
     let (mut object, sent) = app.kept.look(&id, at, |run, _| {
         let (def, row) = report::find(&id, &run.state, &run.timeline, name)?;
         let mut object = report::node(name, def, row);
@@ -23,6 +24,8 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
             fields.insert("run_id".to_owned(), id.as_str().into());
             fields.insert("at".to_owned(), run.state.events().into());
             fields.insert("definition".to_owned(), json!(def));
+            let place = defined(&app.host.environment, &info, &app.limits, def);
+            fields.insert("place".to_owned(), json!(place));
         }
         let visit = row.and_then(|row| row.visits.last());
         let tried = visit.map(report::tried).unwrap_or_default();
