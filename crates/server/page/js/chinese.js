@@ -211,6 +211,7 @@ export const chinese = {
   schema: '模式',
   'place-why': '文档中定义它的位置',
   'place-changed': '运行开始后文件已被改写，内容可能不同',
+  'recorded-in': '来自运行',
   tests: '测试',
   tested: '{passed} 通过，{failed} 失败，{skipped} 略过',
   'never-tested': '还没有人重放过它们',

@@ -211,6 +211,7 @@ export const english = {
   schema: 'Schema',
   'place-why': 'Where the document defines it',
   'place-changed': 'The file was written after the run had begun: it may say something else now',
+  'recorded-in': 'From run',
   tests: 'Tests',
   tested: '{passed} passed, {failed} failed, {skipped} left out',
   'never-tested': 'Nobody has repeated them yet',

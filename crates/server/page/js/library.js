@@ -62,7 +62,8 @@ function Tests({ of, version }) {
   const { tested, calls } = version ?? {};
   return html`<p>${tested ? html`<span class=${tested.failed ? 'is-failed' : 'is-ran'}>${tested.failed ? '✕' : '✓'} ${t('tested', tested)}</span> <span class="muted" title=${exactly(tested.at)}>${when(tested.at)}</span>` : html`<span class="muted">${t('never-tested')}</span>`}</p>
     ${!of.length && html`<p class="muted">${t('no-tests')}</p>`}
-    ${of.map((/** @type {any} */ call, /** @type {number} */ i) => html`<details class="node-call k-tool" open=${i < 3}><summary><b class=${call.fault ? 'is-failed' : 'is-ran'}>${call.fault ? '✕' : '✓'} ${t(call.fault ? 'gave-fault' : 'gave-output')}</b> ${call.note && html`<${Text} of=${call.note} max=${160} />`} ${call.run && html`<a class="mono" href=${link('run', call.run)}><${Text} of=${call.run} max=${40} /></a>`}</summary>
+    ${of.map((/** @type {any} */ call, /** @type {number} */ i) => html`<details class="node-call k-tool" open=${i < 3}><summary><b class=${call.fault ? 'is-failed' : 'is-ran'}>${call.fault ? '✕' : '✓'} ${t(call.fault ? 'gave-fault' : 'gave-output')}</b> ${call.note && html`<${Text} of=${call.note} max=${160} />`}</summary>
+      ${call.run && html`<p class="muted">${t('recorded-in')} <a class="mono" href=${link('run', call.run)}><${Text} of=${call.run} max=${40} /></a></p>`}
       <h4>${t('arguments')}</h4><${Json} of=${call.arguments} open=${2} />
       ${call.fault ? html`<h4>${t('fault')}</h4><p><b class="mono"><${Text} of=${call.fault.kind} /></b> <${Text} of=${call.fault.message ?? ''} max=${2000} /></p>` : html`<h4>${t('output')}</h4><${Json} of=${call.output} open=${2} />`}</details>`)}
     ${calls?.recorded > of.length && html`<p class="muted">${t('of-calls', { n: of.length, of: calls.recorded })}</p>`}`;
