@@ -54,11 +54,6 @@ impl Process {
         ask(self.address(), method, path, body)
     }
 
-    /// A number of kilobytes of `/proc/PID/status`, in megabytes.
-    fn memory_mb(&self, name: &str) -> Result<f64> {
-        memory_mb(self.child.id(), name)
-    }
-
     /// The processor time that it has used, in seconds.
     fn cpu_s(&self) -> Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
@@ -80,6 +75,7 @@ impl Process {
     }
 }
 
+/// A number of kilobytes of `/proc/PID/status`, in megabytes.
 fn memory_mb(pid: u32, name: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -220,7 +216,7 @@ pub(crate) fn watchers() -> Result<()> {
         "watchers",
         json!({"watchers": WATCHERS, "got_every_event_once_in_order": complete, "events": events, "seconds": wall,
                "events_a_second": events as f64 / wall, "mb_sent": bytes.load(Ordering::Relaxed) as f64 / 1e6,
-               "server_peak_rss_mb": server.memory_mb("VmHWM")?, "server_rss_mb": server.memory_mb("VmRSS")?,
+               "server_peak_rss_mb": memory_mb(pid, "VmHWM")?, "server_rss_mb": memory_mb(pid, "VmRSS")?,
                "rss_mb_by_tenths": grown.lock().map(|grown| grown.clone()).unwrap_or_default(),
                "server_cores": (server.cpu_s()? - cpu) / wall}),
     );
@@ -396,7 +392,7 @@ pub(crate) fn server(scale: f64) -> Result<()> {
     emit(
         "server",
         json!({"idle_s": seconds, "wakeups_a_second": server.sleeps()?.saturating_sub(sleeps) as f64 / seconds, "cpu_s": server.cpu_s()? - cpu,
-               "rss_mb": server.memory_mb("VmRSS")?}),
+               "rss_mb": memory_mb(server.child.id(), "VmRSS")?}),
     );
     Ok(())
 }
