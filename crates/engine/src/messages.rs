@@ -192,6 +192,11 @@ impl<'s> ThreadView<'s> {
         &self.thread
     }
 
+    /// The numbers of its messages in the run, which are their own wherever they are read.
+    pub fn numbers(&self) -> impl Iterator<Item = MessageIx> + use<> {
+        self.thread.iter()
+    }
+
     /// How many messages it has.
     pub fn len(&self) -> usize {
         self.thread.len()

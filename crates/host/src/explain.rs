@@ -177,7 +177,7 @@ impl<'s> Explained<'s> {
             let saw = seen.calls(node);
             let saw = saw
                 .iter()
-                .map(|saw| json!({"effect": saw.effect, "messages": saw.messages, "from": saw.from}));
+                .map(|saw| json!({"effect": saw.effect, "messages": saw.messages, "from": saw.from, "shown": saw.shown}));
             fields.insert("saw".to_owned(), saw.collect());
         }
         let afresh = self.afresh(node);

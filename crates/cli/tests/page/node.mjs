@@ -24,6 +24,10 @@ await browse(server, async (page) => {
   const waits = await panel.locator('.waits li').allTextContents();
   for (const { node, why } of told.waited_for) assert.ok(waits.some((text) => text.includes(node) && text.includes(why)), `it waited for ${node}: ${waits}`);
   await page.locator('.flow .arrow.a-read.near').first().waitFor({ state: 'attached' });
+  // Which of its calls was shown a message: all that stands before its own reply.
+  const seen = page.locator('.thread .message', { has: page.locator('.seen.calls') });
+  await seen.first().waitFor();
+  assert.ok((await seen.allTextContents()).every((text) => !text.includes('We are sorry')), 'its own reply it was not shown');
   // From node to node, by the keyboard as well.
   await page.locator('.lanes-box').focus();
   await page.keyboard.press('ArrowUp');

@@ -2,7 +2,7 @@
 
 use super::story::{At, Story};
 use crate::timeline::{CallKind, Timeline};
-use selvedge_engine::{EffectId, Event, MessageIx, Record, State, Thread};
+use selvedge_engine::{EffectId, Event, Ix, MessageIx, Record, State, Thread};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -39,6 +39,22 @@ pub struct Saw<'s> {
     pub messages: usize,
     /// Who said them.
     pub from: Vec<String>,
+    /// Which they are: the first and the last of each row of numbers in the run (S-23).
+    pub shown: Vec<(usize, usize)>,
+}
+
+/// Numbers as rows of neighbours, first and last.
+fn rows(thread: &Thread) -> Vec<(usize, usize)> {
+    let mut numbers: Vec<usize> = thread.iter().map(Ix::get).collect();
+    numbers.sort_unstable();
+    let mut rows: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match rows.last_mut() {
+            Some((_, last)) if *last + 1 >= number => *last = number,
+            _ => rows.push((number, number)),
+        }
+    }
+    rows
 }
 
 /// Looks at threads; those that grow are walked once.
@@ -70,7 +86,7 @@ impl<'s> Seen<'s> {
         let saw = models.filter_map(|call| {
             let effect = &call.attempts.first()?.effect;
             let thread = shown.0.get(effect)?;
-            Some(Saw { effect, messages: thread.len(), from: self.from(at, thread) })
+            Some(Saw { effect, messages: thread.len(), from: self.from(at, thread), shown: rows(thread) })
         });
         saw.collect()
     }

@@ -121,6 +121,7 @@ export const chinese = {
   'adopted-why': '从此路径接过',
   'seen-by': '已被看到:',
   'seen-why': '模型看到此消息的节点',
+  'shown-to': '所选节点的第 {calls} 次调用看到了它',
   'edit-fork': '修改',
   'edit-fork-why': '以另一段文字从此处另起运行',
   writes: '正在写…',

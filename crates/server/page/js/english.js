@@ -121,6 +121,7 @@ export const english = {
   'adopted-why': 'Taken over from this path',
   'seen-by': 'seen by',
   'seen-why': 'Nodes whose model was shown this message',
+  'shown-to': 'shown to call {calls} of the chosen node',
   'edit-fork': 'Edit',
   'edit-fork-why': 'Go on from here as a new run, with another text',
   writes: 'writes…',

@@ -132,6 +132,9 @@ export function Run() {
     }
     return all;
   }, [explained]);
+  // Which messages each call of the chosen node was shown, by their places in the run.
+  const { value: sawOf } = useAsked(() => (query.node && model && !source.sealed ? source.saw(id, query.node, late).catch(() => undefined) : Promise.resolve(undefined)), [id, query.node, late, explainAt]);
+  const saw = query.node && sawOf?.node === query.node ? sawOf.saw : undefined;
   const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
   const choose = (/** @type {string | null} */ node) => adjust({ node: node ?? undefined });
   const act = async (/** @type {string} */ what, /** @type {any} */ more) => {
@@ -165,7 +168,7 @@ export function Run() {
     <div class="below">
       <section class="threads" aria-label=${t('threads')}>
         <${Tabs} label=${t('threads')} at=${tab} choose=${(name) => adjust({ tab: name })} of=${[...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }]} />
-        ${tab === '=' ? html`<${Result} run=${run} />` : html`<${Thread} run=${id} thread=${tab} seenBy=${seenBy} adopted=${adoptedBy(model, tab)} n=${n} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? html`<${Result} run=${run} />` : html`<${Thread} run=${id} thread=${tab} seenBy=${seenBy} saw=${saw} adopted=${adoptedBy(model, tab)} n=${n} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explained: explain, choose }} /></aside>`}

@@ -132,6 +132,8 @@ const served = {
   node: (run, node, query) => ask('GET', `/runs/${part(run)}/nodes/${part(node)}${search(query)}`),
   /** @param {string} run */
   explain: async (run) => ((await can('/v1/runs/{id}/explain')) ? ask('GET', `/runs/${part(run)}/explain`) : { nodes: [] }),
+  /** What each call of a node's model was shown. @param {string} run @param {string} node @param {number | null} at */
+  saw: async (run, node, at) => (await ask('GET', `/runs/${part(run)}/explain${search({ node, at })}`)).nodes[0],
   /** @param {string} run @param {any} query */
   events: (run, query) => ask('GET', `/runs/${part(run)}/events${search(query)}`),
   follow,

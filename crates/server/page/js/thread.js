@@ -5,6 +5,7 @@ import { Markdown } from './markdown.js';
 import { Json, Long } from './json.js';
 import { source } from './source.js';
 import { t } from './words.js';
+import { plain } from './text.js';
 import { count } from './format.js';
 
 const PAGE = 100;
@@ -39,7 +40,11 @@ export function ToolCall({ call }) {
     <${Json} of=${call.arguments ?? {}} depth=${0} open=${1} /></div>`;
 }
 
-function Message({ message, at, chooseNode, edit, chosen, seen, adopted }) {
+/** Which calls were shown a message, counted from 1. @param {{effect: string, shown: [number, number][]}[] | undefined} saw @param {any} message */
+const callsOf = (saw, message) =>
+  (saw ?? []).flatMap((call, i) => (message.number !== undefined && call.shown?.some(([from, to]) => from <= message.number && message.number <= to) ? [{ n: i + 1, effect: call.effect }] : []));
+
+function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }) {
   const role = ['user', 'assistant', 'system', 'tool'].includes(message.role) ? message.role : 'user';
   const from = message.node;
   const name = role === 'tool' ? message.name ?? t('tool') : t(`role-${role}`);
@@ -50,6 +55,7 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted }) {
       ${adopted && html`<span class="tag" title=${t('adopted-why')}>↳ <${Text} of=${adopted} max=${60} /></span>`}
       <span class="grow"></span>
       ${seen?.length > 0 && html`<span class="seen" title=${t('seen-why')}>${t('seen-by')} ${seen.slice(0, 4).map((node, i) => html`${i ? ', ' : ''}<button type="button" onClick=${() => chooseNode(node)}><${Text} of=${node} max=${30} /></button>`)}${seen.length > 4 ? ` +${seen.length - 4}` : ''}</span>`}
+      ${calls.length > 0 && html`<span class="seen calls" title=${plain(calls.map((/** @type {any} */ call) => call.effect).join(', '))}>◉ ${t('shown-to', { calls: calls.length > 6 ? `${calls[0].n}–${calls[calls.length - 1].n}` : calls.map((/** @type {any} */ call) => call.n).join(', ') })}</span>`}
       ${message.n && html`<span class="muted mono n" title=${t('event')}>#${message.n}</span>`}
       ${edit && message.content && html`<button type="button" class="ghost small" title=${t('edit-fork-why')} onClick=${() => edit(message)}>${t('edit-fork')}</button>`}
     </header>
@@ -61,9 +67,9 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted }) {
 /**
  * @param {{run: string, thread: string, n: number, total: number, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
  *   at: number | null, streamed?: {node: string, text: string}[], seenBy?: Map<string, string[]>,
- *   adopted?: {from: string, count: number} | null}} props
+ *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props
  */
-export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seenBy, adopted }) {
+export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seenBy, saw, adopted }) {
   const [, again] = useState(0);
   const [trouble, setTrouble] = useState(null);
   /** Pages by what they are of: a thread only grows at its end, so that a moment's pages are those before it, up to its length. */
@@ -105,6 +111,6 @@ export function Thread({ run, thread, n, total, live, chooseNode, edit, at, stre
             <${Long} of=${one.text.slice(-6000)} lines=${60} mono=${false} /></article>`;
         }
         const message = kept.messages[i];
-        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy?.get(message.node)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
+        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy?.get(message.node)} calls=${callsOf(saw, message)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
       }} />`;
 }

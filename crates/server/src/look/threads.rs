@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_engine::{Slice, ThreadView};
+use selvedge_engine::{Ix, MessageIx, Slice, ThreadView};
 use selvedge_host::Error;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::Followed;
@@ -63,11 +63,12 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
 pub(crate) fn messages(run: &Followed, thread: &ThreadView<'_>, from: usize, to: usize) -> Vec<Value> {
     let place = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
     let part = thread.slice(Slice(Some(place(from)), Some(place(to))));
-    let said = part.iter().zip(run.state.speakers_in(&part)).enumerate();
-    let message = |(at, (message, node)): (usize, (_, Option<&Arc<str>>))| {
+    let said = part.iter().zip(run.state.speakers_in(&part)).zip(part.numbers()).enumerate();
+    let message = |(at, ((message, node), number)): (usize, ((_, Option<&Arc<str>>), MessageIx))| {
         let mut object = json!(message);
         if let Some(fields) = object.as_object_mut() {
             fields.insert("index".to_owned(), (from + at).into());
+            fields.insert("number".to_owned(), number.get().into());
             let node = node.map(|node| run.state.told_name(node));
             fields.insert("node".to_owned(), json!(node));
         }
