@@ -16,7 +16,7 @@ use tokio::sync::{Notify, broadcast, watch};
 /// Events that are read, and kept, together.
 const CHUNK: u64 = 256;
 /// Bytes of events that are kept of a run.
-const KEPT: usize = 32 * 1024 * 1024;
+const KEPT: usize = 8 * 1024 * 1024;
 /// Deltas that a watcher may be behind; what it misses of them nobody keeps.
 const DELTAS: usize = 256;
 /// How often it is looked for events of a run that another process drives, and of one that nobody does.

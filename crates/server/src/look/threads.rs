@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_engine::{Ix, MessageIx, Slice, ThreadView};
+use selvedge_engine::{Ix, Message, MessageIx, Slice, ThreadView};
 use selvedge_host::Error;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::Followed;
@@ -64,7 +64,7 @@ pub(crate) fn messages(run: &Followed, thread: &ThreadView<'_>, from: usize, to:
     let place = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
     let part = thread.slice(Slice(Some(place(from)), Some(place(to))));
     let said = part.iter().zip(run.state.speakers_in(&part)).zip(part.numbers()).enumerate();
-    let message = |(at, ((message, node), number)): (usize, ((_, Option<&Arc<str>>), MessageIx))| {
+    let object = |at: usize, message: &Message, node: Option<&Arc<str>>, number: MessageIx| {
         let mut object = json!(message);
         if let Some(fields) = object.as_object_mut() {
             fields.insert("index".to_owned(), (from + at).into());
@@ -74,5 +74,5 @@ pub(crate) fn messages(run: &Followed, thread: &ThreadView<'_>, from: usize, to:
         }
         object
     };
-    said.map(message).collect()
+    said.map(|(at, ((message, node), number))| object(at, message, node, number)).collect()
 }
