@@ -27,7 +27,7 @@ pub use derived::Derived;
 pub use edits::Edit;
 pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
-pub use rounds::{AtLimit, Between, Draft, OnEmpty, Rounds};
+pub use rounds::{AtLimit, Between, Draft, OnEmpty, Over, Rounds};
 
 /// A compiled document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -211,8 +211,10 @@ pub enum Guard {
     Steps,
     /// The rounds of tool calls so far are none, or so many, or twice as many, and so on.
     Every(u16),
-    /// The thread of the node has more bytes than this.
+    /// The thread of the node has more bytes than this. No graph is made with it any more.
     Over(u32),
+    /// The thread of the node may be larger than this.
+    Outgrown(Over),
     /// A person has said something to the node that it has not taken yet (E-43).
     Messages,
 }

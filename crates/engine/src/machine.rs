@@ -64,6 +64,7 @@ pub use people::MessageRefusal;
 pub use phase::Publication;
 pub use retry::back_off;
 pub use reuse::{Afresh, Origin, Recording, Saved};
+pub use since::TOKENS_AROUND;
 pub use state::{Asking, Declined, PendingEffect, State};
 pub use usage::Usage;
 pub use view::{

@@ -1,13 +1,11 @@
 //! How large a conversation has become, and what stands for outputs that are too long (A-11 … A-13): the operation `measure`.
 
-use selvedge_engine::tool_text;
+use selvedge_engine::{TOKENS_AROUND as AROUND, tool_text};
 use selvedge_models::tokens::{Counts, Encoding};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// What a provider puts around each message, in tokens.
-const AROUND: u64 = 4;
 /// Tokens of the note in the middle of what was cut, and of what may come of cutting there.
 const NOTE: u64 = 40;
 
@@ -16,8 +14,8 @@ static COUNTS: LazyLock<Counts> = LazyLock::new(Counts::default);
 
 /// `{calls, used, texts, counted?, tool_output_tokens, context_tokens, encoding}` gives `{tokens, long, counted?}`.
 ///
-/// What a provider said is what its last request with the reply came to: since then only the results of calls are new. Where it said
-/// nothing, `texts` are all of the conversation, but for what came to `counted` the last time.
+/// What a provider said is what its last request with the reply came to: since then only the results of calls are new, and of these not those that it was
+/// `sent`. Where it said nothing, `texts` are all of the conversation, but for what came to `counted` the last time.
 pub(crate) fn measure(args: &Value) -> Value {
     let number = |name: &str| args.get(name).and_then(Value::as_u64);
     let encoding = args.get("encoding").and_then(Value::as_str).and_then(Encoding::named).unwrap_or_default();
@@ -48,8 +46,8 @@ pub(crate) fn measure(args: &Value) -> Value {
                 long.push(json!({"id": id, "tokens": whole, "cut": cut, "text": text}));
             }
         }
-        // It is among the texts already.
-        tokens = if used == 0 {
+        // It may be counted already, with the texts or by the provider.
+        tokens = if used == 0 || call.get("sent").is_some() {
             tokens.saturating_sub(whole - stays)
         } else {
             tokens.saturating_add(stays + AROUND)
@@ -105,6 +103,14 @@ mod tests {
         let new =
             2 + count(r#"{"x":1}"#) + count(r#"{"error":{"type":"timeout","message":"m"}}"#) + 3 * AROUND;
         assert_eq!(measure(&args), json!({"tokens": 1000 + new, "long": []}));
+        // What it was sent is among its figures, until it is shortened.
+        let mut args = args;
+        args["calls"][0]["sent"] = json!(true);
+        assert_eq!(measure(&args)["tokens"], 1000 + new - 2 - AROUND);
+        args["calls"][0]["output"] = json!("so it is ".repeat(200));
+        let (measured, whole) = (measure(&args), count(&"so it is ".repeat(200)));
+        let cut = count(measured["long"][0]["cut"].as_str().unwrap());
+        assert_eq!(measured["tokens"], 1000 + new - 2 - AROUND - (whole - cut));
     }
 
     #[test]

@@ -9,13 +9,15 @@ use super::prompts::{LONG_OUTPUT, SUMMARY, TOOL_CLASS};
 use super::schemas;
 use super::{JUDGING, Lowering};
 use selvedge_engine::GraphIx;
-use selvedge_engine::graph::{Act, Between, Edit, Told};
+use selvedge_engine::graph::{Act, Between, Edit, Over, Told};
 use selvedge_engine::template::{JsonTemplate, Template};
 use serde_json::json;
 use std::sync::Arc;
 
 /// Messages at the end of a conversation that are not summarised.
 const KEPT: u32 = 4;
+/// Where no call says anything about a tool, which is so nearly always.
+const NOTHING: &str = "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) + size(look.output.keep) == 0";
 /// Tools that one look at the calls may find to be mended.
 const MOST: u32 = 1_000;
 
@@ -43,7 +45,8 @@ impl Lowering<'_> {
         let class = self.class(graphs)?;
         let mending = self.mending(graphs, depth + 1)?;
         let dropping = self.dropping(graphs, thread)?;
-        let (over, context) = (self.over(), self.settings.context_tokens);
+        let (Over { tokens, new }, context) = (self.over(), self.settings.context_tokens);
+        let larger = format!("!last && (tokens > {tokens} || new > {new})");
         let settled = || vec![when("size(settle.output.mend) == 0", "size"), done("mend")];
         let mut told = vec![when("settle.output.say != '' && !last", "tell")];
         told.extend(settled());
@@ -54,7 +57,7 @@ impl Lowering<'_> {
         let bind = leaf("bind", Act::Bind(JsonTemplate::from_value(json!("{{rebind.output.tools}}")).ok()?));
         let outputs = self.long_output(graphs, query)?;
         let shortening = self.shortening(graphs, thread)?;
-        let compact = || when(&format!("measure.output.tokens > {context} && !last"), "compact");
+        let compact = || when(&format!("measure.output.tokens > {context}"), "compact");
         let mut summary = vec![set("history", json!("what has been said in this conversation until now"))?];
         if let Some(query) = query {
             summary.push(set("query", json!(query))?);
@@ -64,16 +67,13 @@ impl Lowering<'_> {
         let graph = flow(
             &[thread],
             vec![
-                step("begin", None, vec![], vec![when("calls > 0", "look"), done("size")]),
                 step(
                     "look",
                     None,
                     vec![call_told(&op::calls(), json!({"depth": depth}), Told::Calls)?],
                     vec![
-                        when(
-                            "size(look.output.ask) + size(look.output.failed) + size(look.output.misused) + size(look.output.keep) == 0",
-                            "size",
-                        ),
+                        when(&format!("{NOTHING} && {larger}"), "measure"),
+                        when(NOTHING, "end"),
                         done("classes"),
                         fault("size"),
                     ],
@@ -115,7 +115,7 @@ impl Lowering<'_> {
                     vec![for_each("{{settle.output.mend}}", "one", MOST, dropping)?],
                     vec![done("size"), fault("size")],
                 ),
-                step("size", None, vec![], vec![when(&format!("bytes > {over}"), "measure"), done("end")]),
+                step("size", None, vec![], vec![when(&larger, "measure"), done("end")]),
                 step(
                     "measure",
                     None,
@@ -128,7 +128,7 @@ impl Lowering<'_> {
                         Told::Conversation,
                     )?],
                     vec![
-                        when("size(measure.output.long) > 0 && !last", "outputs"),
+                        when("size(measure.output.long) > 0", "outputs"),
                         compact(),
                         done("end"),
                         fault("end"),
@@ -152,10 +152,10 @@ impl Lowering<'_> {
         Some(graphs.push(Arc::new(graph)))
     }
 
-    /// Bytes of a conversation up to which nothing has to be counted: no token is smaller.
-    fn over(&self) -> u32 {
-        let least = self.settings.context_tokens.min(self.settings.tool_output_tokens);
-        u32::try_from(least).unwrap_or(u32::MAX)
+    /// From when on something has to be counted: the conversation may be too long, or what has come may have an output that is.
+    fn over(&self) -> Over {
+        let limit = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+        Over { tokens: limit(self.settings.context_tokens), new: limit(self.settings.tool_output_tokens) }
     }
 
     /// A path that classes the call `asked`.

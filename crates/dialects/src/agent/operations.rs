@@ -88,7 +88,8 @@ operation! {
 operation! {
     /// How large a conversation has become (A-11 … A-13): `{calls, used, texts, counted?, tool_output_tokens, context_tokens, encoding}`, where `used` are the
     /// tokens of the last request with its reply by the provider's figures (0: not told), and `texts`, where it said none, all that is said in it behind
-    /// what came to `counted`, gives `{"tokens": n, "long": [{"id", "tokens", "cut", "text"}], "counted"?: n}`: of each output that is too long its
+    /// what came to `counted`, and of calls those are `sent` that this request had,
+    /// gives `{"tokens": n, "long": [{"id", "tokens", "cut", "text"}], "counted"?: n}`: of each output that is too long its
     /// beginning and end, and as much of it as a model can read that sums it up; `counted` is what all texts come to as they are.
     measure, Pure, "Counts tokens.", json!({"calls": {"type": "array"}})
 }

@@ -63,10 +63,20 @@ pub enum AtLimit {
 pub struct Between {
     /// After so many rounds each time, and after the last reply if there was a round since.
     pub every: u16,
-    /// And after each round with which the thread is larger than so many bytes.
-    pub over: Option<u32>,
+    /// And after each round with which the thread may be larger than this.
+    pub over: Option<Over>,
     /// The graph.
     pub graph: GraphIx,
+}
+
+/// How large a thread is when somebody has to look how large it is. Nobody has, as long as what is known of it and the bytes that have come
+/// since are not more: each token has one byte at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Over {
+    /// It may have more than so many tokens.
+    pub tokens: u32,
+    /// More than so many bytes of it have come since its tokens were known.
+    pub new: u32,
 }
 
 /// A leaf by name, and where its edges lead, by name.
@@ -103,7 +113,7 @@ impl Rounds {
         let after = |first: Guard, to, more: Option<_>| {
             [(first, to)].into_iter().chain(more).chain(end.clone()).collect::<Vec<_>>()
         };
-        let over = between.and_then(|between| between.over).map(Guard::Over);
+        let over = between.and_then(|between| between.over).map(Guard::Outgrown);
         let round = every.into_iter().chain(over).map(|guard| (guard, "between")).chain(entry.clone());
         let mut leaves = vec![
             (MODEL, Act::Infer(Box::new(model.clone())), after(Guard::Calls, TOOLS, messages)),

@@ -293,6 +293,7 @@ impl State {
             Guard::Every(rounds) => visit.rounds.checked_rem(rounds.into()) == Some(0),
             Guard::Messages => self.next_message(node).is_some(),
             Guard::Over(bytes) => visit.thread.bytes() > u64::from(bytes),
+            Guard::Outgrown(over) => super::since::is_over(visit, over),
             Guard::Exhausted => match act {
                 Act::AwaitRetirement => self.no_more_reflection(node, visit),
                 Act::Compile { tries, .. } => caught && visit.refused_steps() >= *tries,

@@ -3,7 +3,7 @@
 
 use super::node::Visit;
 use super::reuse::said::digest;
-use super::since::{Made, Since};
+use super::since::{Made, Since, Size};
 use super::state::State;
 use crate::effect::{Outcome, Tokens};
 use crate::fault::Fault;
@@ -32,7 +32,7 @@ impl State {
             return;
         }
         let Some(version) = self.tool(node, &call.name).map(|tool| Arc::clone(&tool.version)) else { return };
-        let made = Made { call: call.clone(), version, result: result.clone() };
+        let made = Made { sent: false, call: call.clone(), version, result: result.clone() };
         if let Some(visit) = self.visit_mut(node) {
             visit.extra_mut().since.get_or_insert_default().calls.push(made);
         }
@@ -43,15 +43,19 @@ impl State {
         if !self.looks_between(node) {
             return;
         }
+        let sent = self.start.edition >= 5;
         if let Some(visit) = self.visit_mut(node) {
-            visit.extra_mut().since.get_or_insert_default().used = tokens.input.saturating_add(tokens.output);
+            let (thread, used) = (visit.thread.clone(), tokens.input.saturating_add(tokens.output));
+            let since = visit.extra_mut().since.get_or_insert_default();
+            since.used = (used > 0).then_some((thread, used));
+            since.calls.iter_mut().for_each(|made| made.sent = sent);
         }
     }
 
     /// What the graph is given, by name. What it is told of calls is told once.
     pub(super) fn between_rounds(&mut self, node: NodeRef, last: bool) -> Vec<(Arc<str>, Value)> {
         let Some(visit) = self.visit_mut(node) else { return Vec::new() };
-        let (rounds, bytes) = (visit.rounds, visit.thread.bytes());
+        let (rounds, bytes, size) = (visit.rounds, visit.thread.bytes(), Size::of(visit));
         let since = visit.extra_mut().since.get_or_insert_default();
         since.told = std::mem::take(&mut since.calls);
         let given = [
@@ -59,7 +63,9 @@ impl State {
             ("rounds", rounds.into()),
             ("last", last.into()),
             ("bytes", bytes.into()),
-            ("used", since.used.into()),
+            ("tokens", size.tokens.into()),
+            ("new", size.new.into()),
+            ("used", since.used().into()),
         ];
         given.into_iter().map(|(name, value)| (name.into(), value)).collect()
     }
@@ -116,7 +122,7 @@ impl State {
 
     /// Whether nobody has counted what is said.
     fn tells_texts(&self, told: Told, visit: &Visit) -> bool {
-        told == Told::Conversation && since(visit).is_none_or(|since| since.used == 0)
+        told == Told::Conversation && since(visit).is_none_or(|since| since.used.is_none())
     }
 }
 
@@ -135,6 +141,8 @@ struct Row<'m> {
     output: Option<&'m Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sent: bool,
 }
 
 impl<'m> Row<'m> {
@@ -151,6 +159,7 @@ impl<'m> Row<'m> {
             arguments: &made.call.arguments,
             output: made.result.as_deref().ok(),
             error: made.result.as_ref().err().map(|fault| error(fault)),
+            sent: made.sent,
         }
     }
 }

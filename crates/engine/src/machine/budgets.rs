@@ -100,10 +100,13 @@ impl State {
         let flying = self.pending_models;
         if let Some((what, cap, now)) = self.start.budget.reached(&self.usage, flying) {
             let said = said(what, &cap);
-            let message = format!(
-                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget); \
-                 raise it: resume with --budget {what}=…"
+            let mut message = format!(
+                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget)"
             );
+            // Not every run that this happens to has failed, and can be resumed: an agent answers all the same.
+            if self.start.edition < 5 {
+                message.push_str(&format!("; raise it: resume with --budget {what}=…"));
+            }
             return Some(self.failed(node, Fault::new(FaultKind::BudgetExceeded, message)));
         }
         let reached = |(place, budget): (Capped, &Budget)| {

@@ -93,7 +93,8 @@ impl Visit {
             | Guard::Fault
             | Guard::Every(_)
             | Guard::Messages
-            | Guard::Over(_) => false,
+            | Guard::Over(_)
+            | Guard::Outgrown(_) => false,
         }
     }
 }

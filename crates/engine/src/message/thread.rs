@@ -155,6 +155,12 @@ impl Thread {
         new.reverse();
         (Arc::ptr_eq(at, before) && self.skipped == earlier.skipped).then_some(new)
     }
+    /// How many messages are behind those of `earlier`, and their bytes, in O(log n); `None` as above.
+    pub(crate) fn beyond(&self, earlier: &Thread) -> Option<(u64, u64)> {
+        let (before, last) = (earlier.last.as_ref()?, self.last.as_ref()?);
+        let same = Arc::ptr_eq(&self.up_to(before.count)?, before) && self.skipped == earlier.skipped;
+        same.then(|| (u64::from(last.count - before.count), last.bytes - before.bytes))
+    }
     /// The bytes of its messages, in O(log n).
     pub(crate) fn bytes(&self) -> u64 {
         let all = self.last.as_ref().map_or(0, |link| link.bytes);
