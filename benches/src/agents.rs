@@ -134,27 +134,32 @@ pub(crate) fn tokens(scale: f64) -> Result<()> {
     let long = words(tokens / 2, 0);
     let mut texts: Vec<Arc<str>> = (0..tokens / 2 / 500).map(|n| words(500, n).into()).collect();
     texts.push(long.as_str().into());
-    let mut ask = |texts: &[Arc<str>], long: Option<&str>| -> Result<(f64, Value)> {
+    // Where the conversation only has become longer, a run tells what it came to before, and what is new.
+    let mut ask = |texts: &[Arc<str>], long: Option<&str>, counted: Option<&Value>| -> Result<(f64, Value)> {
         let call = long
             .map(|long| json!({"id": "c", "tool": "step", "version": "1", "arguments": {}, "output": long}));
         let calls: Vec<Value> = call.into_iter().collect();
         let start = Instant::now();
         // As a run tells of what is said in it.
         let texts: Vec<Value> = texts.iter().map(|text| json!(text)).collect();
-        let args = json!({"used": 0, "tool_output_tokens": tokens / 16, "encoding": "cl100k_base", "calls": calls, "texts": texts});
+        let mut args = json!({"used": 0, "tool_output_tokens": tokens / 16, "encoding": "cl100k_base", "calls": calls, "texts": texts});
+        if let (Some(counted), Some(args)) = (counted, args.as_object_mut()) {
+            args.insert("counted".to_owned(), counted.clone());
+        }
         let (measured, _) = runtime.block_on(asking.ask(operations::measure(), "t", args))?;
         Ok((start.elapsed().as_secs_f64() * 1e3, measured))
     };
-    let (first_ms, measured) = ask(&texts, Some(&long))?;
+    let (first_ms, measured) = ask(&texts, Some(&long), None)?;
     let cut = measured.pointer("/long/0/cut").and_then(Value::as_str);
     // It stands for the output from then on.
     texts.pop();
     texts.push(cut.ok_or("a long output was not cut")?.into());
-    ask(&texts, None)?;
+    let (_, mut before) = ask(&texts, None, None)?;
     let mut more = Vec::new();
     for n in 0..20 {
-        texts.push(words(20, n + 1).into());
-        more.push(ask(&texts, None)?.0);
+        let (ms, measured) = ask(&[words(20, n + 1).into()], None, before.get("counted"))?;
+        more.push(ms);
+        before = measured;
     }
     let counted = measured.get("tokens").cloned();
     emit(
