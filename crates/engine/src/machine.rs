@@ -5,6 +5,7 @@
 //! quiescence and dispatching [`State::pending`] is the whole of recovery: there is no second mechanism
 //! (E-03, E-05).
 
+mod appended;
 mod apply;
 mod asks;
 mod attempts;

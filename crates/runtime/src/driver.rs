@@ -357,35 +357,6 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13), or their frame
-    /// was cut off (E-38).
-    fn drop_unwanted(&mut self) {
-        let pending = self.state.pending();
-        let late = self.inbox.iter().filter(|(effect, ..)| !pending.contains_key(effect)).count();
-        if self.known.len() > pending.len() + late {
-            self.drop_cut_off();
-        }
-    }
-
-    fn drop_cut_off(&mut self) {
-        let pending = self.state.pending();
-        let flying = std::mem::take(&mut self.flying).into_iter();
-        self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
-        self.forget_dropped();
-    }
-
-    /// Calls that wait for their turn are dropped: an interrupted run asks for nothing more (C-05). A resume sends them.
-    fn drop_waiting(&mut self) {
-        self.flying = std::mem::take(&mut self.flying).into_iter().filter(Flight::has_begun).collect();
-        self.forget_dropped();
-    }
-
-    fn forget_dropped(&mut self) {
-        let flying = self.flying.iter().map(|flight| &flight.effect);
-        let answered = self.inbox.iter().map(|(effect, ..)| effect);
-        self.known = flying.chain(answered).cloned().collect();
-    }
-
     async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
         let event = Event::Poisoned { message: message.to_owned() };
         let record = Record { at: self.state.tick(self.driver.clock.now_ms()), event };

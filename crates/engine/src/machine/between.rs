@@ -3,11 +3,11 @@
 
 use super::node::Visit;
 use super::reuse::said::digest;
-use super::since::{Made, Since, Size};
+use super::since::{Made, Since, TOKENS_AROUND};
 use super::state::State;
 use crate::effect::{Outcome, Tokens};
 use crate::fault::Fault;
-use crate::graph::{Act, Call, Told, hex};
+use crate::graph::{Act, Call, Over, Told, hex};
 use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
 use serde::Serialize;
@@ -50,6 +50,12 @@ impl State {
             since.used = (used > 0).then_some((thread, used));
             since.calls.iter_mut().for_each(|made| made.sent = sent);
         }
+    }
+
+    /// Whether somebody has to look how large the thread of a visit is.
+    pub(super) fn has_outgrown(visit: &Visit, over: Over) -> bool {
+        let size = Size::of(visit);
+        size.tokens > over.tokens.into() || size.new > over.new.into()
     }
 
     /// What the graph is given, by name. What it is told of calls is told once.
@@ -123,6 +129,28 @@ impl State {
     /// Whether nobody has counted what is said.
     fn tells_texts(&self, told: Told, visit: &Visit) -> bool {
         told == Told::Conversation && since(visit).is_none_or(|since| since.used.is_none())
+    }
+}
+
+/// How large the thread of a visit may be.
+#[derive(Clone, Copy)]
+struct Size {
+    /// At most so many tokens.
+    tokens: u64,
+    /// Bytes that have come since its tokens were known; all of them, if they are not known, or it was edited.
+    new: u64,
+}
+
+impl Size {
+    /// Of a few sums, however long the conversation is.
+    fn of(visit: &Visit) -> Self {
+        let beyond = since(visit)
+            .and_then(Since::known)
+            .and_then(|(before, tokens)| Some((tokens, visit.thread.beyond(before)?)));
+        let (tokens, (messages, new)) =
+            beyond.unwrap_or_else(|| (0, (visit.thread.len() as u64, visit.thread.bytes())));
+        let around = messages.saturating_mul(TOKENS_AROUND);
+        Self { tokens: tokens.saturating_add(new).saturating_add(around), new }
     }
 }
 

@@ -1,8 +1,6 @@
 //! What a node remembers for the graph that works between its rounds.
 
-use super::node::Visit;
 use crate::fault::Fault;
-use crate::graph::Over;
 use crate::ids::MessageIx;
 use crate::message::{Thread, ToolCall};
 use serde_json::Value;
@@ -41,42 +39,13 @@ impl Since {
     }
 
     /// The conversation when its tokens were last known, and how many they were.
-    fn known(&self) -> Option<(&Thread, u64)> {
+    pub(super) fn known(&self) -> Option<(&Thread, u64)> {
         match (&self.used, &self.counted) {
             (Some((thread, tokens)), _) => Some((thread, *tokens)),
             (None, Some((thread, counted))) => Some((thread, counted.as_u64()?)),
             (None, None) => None,
         }
     }
-}
-
-/// How large the thread of a visit may be.
-#[derive(Clone, Copy)]
-pub(super) struct Size {
-    /// At most so many tokens.
-    pub(super) tokens: u64,
-    /// Bytes that have come since its tokens were known; all of them, if they are not known, or it was edited.
-    pub(super) new: u64,
-}
-
-impl Size {
-    /// Of a few sums, however long the conversation is.
-    pub(super) fn of(visit: &Visit) -> Self {
-        let since = visit.extra.as_ref().and_then(|extra| extra.since.as_deref());
-        let beyond = since
-            .and_then(Since::known)
-            .and_then(|(before, tokens)| Some((tokens, visit.thread.beyond(before)?)));
-        let (tokens, (messages, new)) =
-            beyond.unwrap_or_else(|| (0, (visit.thread.len() as u64, visit.thread.bytes())));
-        let around = messages.saturating_mul(TOKENS_AROUND);
-        Self { tokens: tokens.saturating_add(new).saturating_add(around), new }
-    }
-}
-
-/// Whether somebody has to look how large the thread of a visit is.
-pub(super) fn is_over(visit: &Visit, over: Over) -> bool {
-    let size = Size::of(visit);
-    size.tokens > over.tokens.into() || size.new > over.new.into()
 }
 
 /// A call that came to its end.

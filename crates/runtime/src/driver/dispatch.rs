@@ -1,4 +1,4 @@
-//! Effects on their way to the ports.
+//! Effects on their way to the ports, and those that are dropped on it.
 
 use super::Drive;
 use crate::clock::wait;
@@ -52,6 +52,35 @@ impl Drive<'_> {
         let call = Box::pin(call.instrument(span));
         self.flying.push(Flight { effect: effect.clone(), begun, call });
         self.known.insert(effect);
+    }
+
+    /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13), or their frame
+    /// was cut off (E-38).
+    pub(super) fn drop_unwanted(&mut self) {
+        let pending = self.state.pending();
+        let late = self.inbox.iter().filter(|(effect, ..)| !pending.contains_key(effect)).count();
+        if self.known.len() > pending.len() + late {
+            self.drop_cut_off();
+        }
+    }
+
+    pub(super) fn drop_cut_off(&mut self) {
+        let pending = self.state.pending();
+        let flying = std::mem::take(&mut self.flying).into_iter();
+        self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
+        self.forget_dropped();
+    }
+
+    /// Calls that wait for their turn are dropped: an interrupted run asks for nothing more (C-05). A resume sends them.
+    pub(super) fn drop_waiting(&mut self) {
+        self.flying = std::mem::take(&mut self.flying).into_iter().filter(Flight::has_begun).collect();
+        self.forget_dropped();
+    }
+
+    fn forget_dropped(&mut self) {
+        let flying = self.flying.iter().map(|flight| &flight.effect);
+        let answered = self.inbox.iter().map(|(effect, ..)| effect);
+        self.known = flying.chain(answered).cloned().collect();
     }
 
     /// The call behind its semaphore. Ports are entered here, in the order of requests.
