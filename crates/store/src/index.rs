@@ -8,9 +8,12 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{BlobHash, StoreError};
 
+mod find;
+mod latest;
 mod list;
 mod row;
 
+pub(crate) use find::find;
 pub(crate) use list::{children, counts, list, named, page};
 use row::{COLUMNS, info};
 pub(crate) use row::{insert, update};
@@ -156,7 +159,9 @@ pub struct Runs {
 pub struct RunFilter {
     /// Only runs of this status (`--status`, `--waiting`).
     pub status: Option<RunStatus>,
-    /// At most so many, the latest ones.
+    /// Only runs with this in their names, in whatever case.
+    pub name: Option<String>,
+    /// At most so many, the latest ones: what is behind them is not looked at.
     pub limit: Option<u32>,
     /// Runs that other runs began, too (E-39).
     pub children: bool,
@@ -164,7 +169,11 @@ pub struct RunFilter {
 
 impl RunFilter {
     fn takes(&self, info: &RunInfo) -> bool {
-        self.status.is_none_or(|status| status == info.status) && (self.children || info.parent.is_none())
+        let named =
+            |part: &String| part.is_empty() || info.name.to_lowercase().contains(&part.to_lowercase());
+        self.status.is_none_or(|status| status == info.status)
+            && (self.children || info.parent.is_none())
+            && self.name.as_ref().is_none_or(named)
     }
 }
 
@@ -195,9 +204,6 @@ pub struct PageOfRuns {
     /// What [`RunsPage::after`] takes for the next page, if there is one.
     pub next: Option<i64>,
 }
-
-/// How many ids an ambiguous beginning shows.
-const CANDIDATES: usize = 10;
 
 /// The small number that stands for a run, and the number of events it shares with its source.
 pub(crate) fn key(conn: &Connection, id: &str) -> rusqlite::Result<Option<(i64, u64)>> {
@@ -240,53 +246,5 @@ pub(crate) fn get(conn: &Connection, db: &Path, id: &str) -> Result<RunInfo, Sto
         Ok(info)
     } else {
         Err(StoreError::broken(db, id, None, "the index of ids leads to another run"))
-    }
-}
-
-/// The id that `text` means: the run of exactly that id, else one of the latest by its number, else the only one that
-/// begins with it. Where it is not the id, all rows are looked at: a damaged one might be the one that is meant.
-pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, StoreError> {
-    if key(conn, text).map_err(|error| StoreError::from_sqlite(db, &error))?.is_some() {
-        return Ok(text.to_owned());
-    }
-    let runs = list(conn, db, &RunFilter { children: true, ..RunFilter::default() })?;
-    if let Some(damaged) = runs.damaged.into_iter().next() {
-        return Err(damaged);
-    }
-    if let Some(back) = back_from_latest(text) {
-        let mut own = runs.sound.into_iter().filter(|run| run.parent.is_none());
-        return own
-            .nth(back as usize)
-            .map(|run| run.id)
-            .ok_or_else(|| StoreError::UnknownRun { run: text.to_owned() });
-    }
-    if let Some(lost) = runs.sound.iter().find(|run| run.id == text) {
-        return Err(StoreError::broken(db, &lost.id, None, "the index of ids does not lead to it"));
-    }
-    let mut meant = runs.sound;
-    meant.retain(|run| !text.is_empty() && run.id.starts_with(text));
-    // The beginning of a run is that of all it began, too.
-    if meant.iter().any(|run| run.parent.is_none()) {
-        meant.retain(|run| run.parent.is_none());
-    }
-    let mut ids: Vec<String> = meant.into_iter().map(|run| run.id).collect();
-    let unknown = || StoreError::UnknownRun { run: text.to_owned() };
-    ids.sort_unstable();
-    ids.truncate(CANDIDATES);
-    match (ids.pop(), ids.is_empty()) {
-        (None, _) => Err(unknown()),
-        (Some(only), true) => Ok(only),
-        (Some(last), false) => {
-            ids.push(last);
-            Err(StoreError::AmbiguousRun { prefix: text.to_owned(), candidates: ids })
-        }
-    }
-}
-
-/// How many runs before the latest one: `@` and `@last` are that one, `@-1` the one before it.
-fn back_from_latest(text: &str) -> Option<u32> {
-    match text.strip_prefix('@')? {
-        "" | "last" => Some(0),
-        back => back.strip_prefix('-')?.parse().ok(),
     }
 }

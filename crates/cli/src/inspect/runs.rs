@@ -88,13 +88,12 @@ fn rows(
     damaged: &mut Vec<Error>,
 ) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
-    let part = args.name.as_ref().map(|name| name.to_lowercase());
-    let named =
-        |info: &RunInfo| part.as_ref().is_none_or(|part| info.name.to_lowercase().contains(part.as_str()));
     let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    let runs = store.runs(&RunFilter { status, limit: None, children: args.children })?;
+    // Some that are listed as running may turn out to have ended.
+    let limit = args.limit.filter(|_| status != Some(RunStatus::Running));
+    let runs = store.runs(&RunFilter { status, name: args.name.clone(), limit, children: args.children })?;
     damaged.extend(runs.damaged.into_iter().map(Error::from));
-    for mut info in runs.sound.into_iter().filter(named) {
+    for mut info in runs.sound {
         if rows.len() == most {
             break;
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::latest::latest;
 use super::row::{COLUMNS, info};
 use super::{PageOfRuns, RunFilter, RunInfo, RunStatus, Runs, RunsPage};
 use crate::StoreError;
@@ -39,9 +40,16 @@ pub(crate) fn named(
     .collect()
 }
 
-/// Runs, latest first. All rows are looked at, in the order of the table: a wrong status or a damaged index hides none.
+/// Runs, latest first. All rows are looked at, in the order of the table: a wrong status or a damaged index hides none. Only where no more than
+/// some are wanted, those behind them are not (see [`latest`]).
 pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<Runs, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
+    let most = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+    if filter.limit.is_some()
+        && let Some(runs) = latest(conn, db, filter, most)?
+    {
+        return Ok(runs);
+    }
     let moment = if conn.is_autocommit() { Some(conn.unchecked_transaction().map_err(sql)?) } else { None };
     let heads: i64 = conn
         .prepare_cached("SELECT count(*) FROM heads WHERE run > 0")
@@ -72,7 +80,7 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
     }
     // Stable: of those that began at the same time the later ones stay first.
     runs.sound.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
-    runs.sound.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
+    runs.sound.truncate(most);
     Ok(runs)
 }
 
@@ -124,7 +132,7 @@ pub(crate) fn counts(conn: &Connection, db: &Path) -> Result<Vec<(RunStatus, u64
 }
 
 /// The same as [`short_of_their_end`] of one run.
-fn is_short_of_its_end(conn: &Connection, key: i64) -> rusqlite::Result<bool> {
+pub(super) fn is_short_of_its_end(conn: &Connection, key: i64) -> rusqlite::Result<bool> {
     conn.prepare_cached(
         "SELECT 1 FROM heads h JOIN runs r ON r.key = h.run LEFT JOIN journal j ON j.key = (h.run << 32 | h.n)
          WHERE h.run = ?1 AND h.n > r.parent_events AND (j.key IS NULL OR j.hash IS NOT h.hash)",

@@ -94,7 +94,7 @@ fn runs_are_listed_latest_first_and_filtered() {
     }
     let ids = |status, limit| -> Vec<String> {
         store
-            .runs(&RunFilter { status, limit, children: false })
+            .runs(&RunFilter { status, limit, ..RunFilter::default() })
             .unwrap()
             .sound
             .into_iter()

@@ -37,6 +37,7 @@ type Read<T> = Result<T, StoreError>;
 #[derive(Debug, PartialEq)]
 struct All {
     runs: Read<Vec<RunInfo>>,
+    latest: Read<Vec<RunInfo>>,
     rows: Vec<Read<RunInfo>>,
     journals: Vec<Read<Vec<Entry>>>,
     library: Read<Vec<Entry>>,
@@ -45,16 +46,17 @@ struct All {
 
 fn all(dir: &Path) -> Read<All> {
     let store = Store::open(dir, Mode::ReadOnly)?;
-    let runs = store.runs(&RunFilter::default()).and_then(|mut runs| match runs.damaged.pop() {
-        None => Ok(runs.sound),
-        Some(error) => Err(error),
-    });
+    let listed = |limit| {
+        let runs = store.runs(&RunFilter { limit, ..RunFilter::default() });
+        runs.and_then(|mut runs| runs.damaged.pop().map_or(Ok(runs.sound), Err))
+    };
+    let (runs, latest) = (listed(None), listed(Some(1)));
     let ids = ["first", "second"];
     let names = ["first", "second", "fi", "s", "@", "@-1"];
     let rows: Vec<_> = names.iter().map(|name| store.find_run(name).and_then(|id| store.run(&id))).collect();
     let journals = ids.iter().map(|id| store.journal(id, 1)?.collect()).collect();
     let graph = rows[0].as_ref().ok().and_then(|run| run.graph).map(|hash| store.get_blob(hash));
-    Ok(All { runs, rows, journals, library: store.library(1), graph })
+    Ok(All { runs, latest, rows, journals, library: store.library(1), graph })
 }
 
 /// The next number of a small generator (splitmix64).
@@ -81,6 +83,7 @@ fn same_or_damaged<T: PartialEq + std::fmt::Debug>(what: &str, found: &Read<T>, 
 fn compare(what: &str, found: Read<All>, written: &All) -> bool {
     let Ok(found) = found else { return true };
     same_or_damaged(what, &found.runs, &written.runs);
+    same_or_damaged(what, &found.latest, &written.latest);
     let rows = found.rows.iter().zip(&written.rows);
     rows.for_each(|(found, written)| same_or_damaged(what, found, written));
     let journals = found.journals.iter().zip(&written.journals);
