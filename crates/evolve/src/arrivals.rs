@@ -5,7 +5,6 @@ use crate::standing::{Heard, Standing};
 use selvedge_dialects::evolve::TASK;
 use selvedge_engine::{Event, Record, State};
 use selvedge_host::Error;
-use selvedge_host::child::{Child, Children, Running};
 use selvedge_runtime::{Stop, Watcher};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,28 +67,6 @@ impl Shared {
         let now = standing.clone();
         drop(standing);
         self.heard.task(said, &now);
-    }
-}
-
-/// Who drives the tasks of an evolution. Where the state folder is what fails, that is no task's outcome: all of it stops, and is gone on with.
-pub(crate) struct Driving {
-    pub(crate) children: Arc<dyn Children>,
-    pub(crate) shared: Arc<Shared>,
-}
-
-impl Children for Driving {
-    fn run(&self, child: Child) -> Running {
-        let (run, shared) = (self.children.run(child), Arc::clone(&self.shared));
-        Box::pin(async move {
-            match run.await {
-                Err(error) if error.is_of_state() => {
-                    shared.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    shared.stop.interrupt();
-                    Ok(None)
-                }
-                ended => ended,
-            }
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod scores;
 
-use crate::arrivals::{Driving, Shared, said};
+use crate::arrivals::{Shared, said};
 use crate::checked::Checked;
 use crate::dataset::{DataSet, Part, Task};
 use crate::key::Key;
@@ -13,7 +13,7 @@ use selvedge_engine::library::Place;
 use selvedge_engine::{Budget, Graph, RunStatus};
 use selvedge_host::evolve::measures::{Measures, RoleUsage};
 use selvedge_host::library::{self, export};
-use selvedge_host::workers::{Launcher, Workers};
+use selvedge_host::workers::{Launcher, WorkerPool};
 use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions};
 use selvedge_runtime::{Controls, Halt, Reading, Stop, Watcher};
 use selvedge_store::{BlobHash, DriverLock, RunStatus as Stored, Store};
@@ -74,7 +74,7 @@ impl Evolution {
     pub async fn prepare(self, host: &Host) -> Result<Prepared, Error> {
         let (mut host, store) = host.in_open_store()?;
         if let Some((program, most)) = &self.workers {
-            let workers = Workers::new(&host, &store, program.clone(), *most);
+            let workers = WorkerPool::new(&host, &store, program.clone(), *most);
             host = host.with_children(Arc::new(workers));
         }
         let id = self.id(&host)?;
@@ -136,9 +136,8 @@ impl Prepared {
             concurrency: evolution.concurrency as u64,
             left: AtomicU64::new(0),
         });
-        let driving = Driving { children: self.host.children(&self.store), shared: Arc::clone(&shared) };
         let mut going = Going {
-            host: self.host.clone().with_children(Arc::new(driving)),
+            host: self.host.clone(),
             shared,
             checked,
             last: None,

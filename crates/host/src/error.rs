@@ -11,6 +11,8 @@ use std::fmt;
 
 /// The code of what nobody has trusted (C-20).
 pub const NOT_TRUSTED: &str = "not-trusted";
+/// The code of processes for tasks that can't be had (V-01).
+pub const NO_WORKER: &str = "no-worker";
 /// The code of a key in the file of a tool (C-06).
 pub const IN_TOOL: &str = "secret-in-tool";
 
@@ -47,9 +49,12 @@ impl Error {
         self.diagnostics.first().is_some_and(|first| first.code == code)
     }
 
-    /// Whether it is the state folder that something is wrong with: a full disk, for example.
-    pub fn is_of_state(&self) -> bool {
-        self.diagnostics.first().is_some_and(|first| first.code.starts_with("state-"))
+    /// Whether it is the state folder that something is wrong with, as where the disk is full, or that no process can be had: whatever was
+    /// to be done, that is not what came of it.
+    pub fn is_of_machine(&self) -> bool {
+        self.diagnostics
+            .first()
+            .is_some_and(|first| first.code.starts_with("state-") || first.code == NO_WORKER)
     }
 
     /// A wrong call.
@@ -262,6 +267,10 @@ impl From<DriveError> for Error {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Store(error) => error.into(),
+            DriveError::Unanswered(trouble) => match trouble.downcast::<Self>() {
+                Ok(error) => *error,
+                Err(trouble) => Self::internal(&trouble.to_string()),
+            },
             DriveError::Unwritable(_) => Self::internal(&error.to_string()),
         }
     }

@@ -1,5 +1,6 @@
 //! Runs that a run begins, driven by other processes (V-01): what ends one of these, a crash or the kernel that takes back memory, ends no other
-//! run. A process is given one run at a time, as a line, and answers with a line; it ends when nobody would read that any more.
+//! run. A process is given one run at a time, as a line, and says in a line that it has it and in another one what became of it; it ends when
+//! nobody would read that any more.
 
 mod work;
 
@@ -7,14 +8,14 @@ pub use selvedge_sandbox::launcher::Launcher;
 pub use work::work;
 
 use crate::child::{Child, Children, Running};
-use crate::error::Error;
+use crate::error::{Error, NO_WORKER};
 use crate::host::Host;
 use crate::options::RunOptions;
 use selvedge_runtime::Controls;
 use selvedge_store::{RunInfo, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -23,18 +24,19 @@ use tokio::sync::Semaphore;
 
 /// How many processes one run may end.
 const LIVES: usize = 2;
+/// How many processes in a row may end before they have a run, so that it is none of its doing.
+const STARTS: usize = 3;
 /// How long a run that a process has left at its end may still be locked, and after how long that is looked at again.
 const LOCKED: (u32, Duration) = (300, Duration::from_millis(100));
 
-/// Processes that drive runs, started as they are needed.
-pub struct Workers(Arc<Pool>);
-
-struct Pool {
+/// A pool of processes that drive runs, started as they are needed.
+#[derive(Clone)]
+pub struct WorkerPool {
     host: Host,
     store: Arc<Store>,
     program: Launcher,
-    turns: Arc<Semaphore>,
-    idle: Mutex<Vec<Worker>>,
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Worker>>>,
 }
 
 /// What a process is asked.
@@ -49,6 +51,8 @@ struct Job {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
+    /// It has read what it is asked: what ends it from here on may be the run's doing.
+    Taken,
     /// The run has ended.
     Ended,
     /// It could not begin, or not go on.
@@ -60,61 +64,61 @@ enum Answer {
     },
 }
 
-impl Workers {
+impl WorkerPool {
     /// So many processes at most, each this program, which is told the state folder (`--state-dir DIR`), for runs of this store.
     pub fn new(host: &Host, store: &Arc<Store>, program: Launcher, most: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         let (host, store) = (host.within(store), Arc::clone(store));
-        Self(Arc::new(Pool { host, store, program, turns, idle: Mutex::default() }))
+        Self { host, store, program, permits, idle: Arc::default() }
     }
-}
 
-impl Children for Workers {
-    fn run(&self, child: Child) -> Running {
-        let pool = Arc::clone(&self.0);
-        Box::pin(async move { pool.run(child).await })
-    }
-}
-
-impl Pool {
-    async fn run(&self, child: Child) -> Result<Option<RunInfo>, Error> {
+    async fn drive(&self, child: Child) -> Result<Option<RunInfo>, Error> {
         // It is never closed.
-        let _turn = self.turns.acquire().await.ok();
+        let _permit = self.permits.acquire().await.ok();
         let Child { id, parent, options } = child;
         let job = Job { id, parent, options };
         let line = serde_json::to_string(&job).map_err(|error| Error::internal(&error.to_string()))? + "\n";
-        let mut how = None;
-        for _ in 0..LIVES {
-            let mut worker = match self.idle() {
-                Some(worker) => worker,
-                None => Worker::start(&self.program, &self.host.state_dir()?)?,
-            };
+        let mut ends = Vec::new();
+        while ends.len() < LIVES {
+            let mut worker = self.given(&line).await?;
             // Whoever drops this closes the pipe: the process leaves the run as it is, and ends.
-            match worker.does(&line).await {
+            match worker.answer().await {
                 Some(answer) => {
                     self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
                     return self.answered(&job.id, answer);
                 }
-                None => how = worker.end().await,
+                None => ends.push(worker.end().await),
             }
         }
-        self.given_up(&job.id, how).await.map(Some)
+        self.given_up(&job.id, &ends).await.map(Some)
     }
 
-    /// A process that has nothing to do. What has ended one of those is no fault of the next run.
-    fn idle(&self) -> Option<Worker> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(mut worker) = idle.pop() {
-            if matches!(worker.process.try_wait(), Ok(None)) {
-                return Some(worker);
+    /// A process that has read what it is to do. One that ends before, as it starts or while it was idle, has not had the run.
+    async fn given(&self, line: &str) -> Result<Worker, Error> {
+        let mut starts = 0;
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let new = idle.is_none();
+            let mut worker = match idle {
+                Some(worker) => worker,
+                None => Worker::start(&self.program, &self.host.state_dir()?)?,
+            };
+            if worker.takes(line).await {
+                return Ok(worker);
+            }
+            let end = worker.end().await;
+            starts += usize::from(new);
+            if starts == STARTS {
+                return Err(no_worker(&format!(
+                    "{STARTS} have ended as they started, the last one by {end}"
+                )));
             }
         }
-        None
     }
 
     fn answered(&self, run: &str, answer: Answer) -> Result<Option<RunInfo>, Error> {
         match answer {
-            Answer::Ended => Ok(Some(self.store.run(run)?)),
+            Answer::Taken | Answer::Ended => Ok(Some(self.store.run(run)?)),
             Answer::Failed { message, help, state } => {
                 let code = if state { "state-full" } else { "task-not-begun" };
                 Err(Error::environment("V-01", code, &message).help(&help))
@@ -123,9 +127,9 @@ impl Pool {
     }
 
     /// Ends a run that has ended every process that drove it.
-    async fn given_up(&self, run: &str, how: Option<ExitStatus>) -> Result<RunInfo, Error> {
-        let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
-        let message = format!("each of the {LIVES} processes that drove it has ended{how}");
+    async fn given_up(&self, run: &str, ends: &[String]) -> Result<RunInfo, Error> {
+        let message =
+            format!("each of the {} processes that drove it was ended: {}", ends.len(), ends.join(", then "));
         let mut tries = 0;
         let locked = loop {
             match self.host.lock(run) {
@@ -153,6 +157,21 @@ impl Pool {
     }
 }
 
+impl Children for WorkerPool {
+    fn run(&self, child: Child) -> Running {
+        let pool = self.clone();
+        Box::pin(async move { pool.drive(child).await })
+    }
+}
+
+/// No process can be had: that is no run's outcome.
+fn no_worker(why: &str) -> Error {
+    let message = format!("no process for tasks can be started: {why}");
+    Error::environment("V-01", NO_WORKER, &message).help(
+        "look at what they have printed, at the machine's memory and at the limits on processes and open files, or leave out --workers",
+    )
+}
+
 /// A process that drives runs.
 struct Worker {
     process: tokio::process::Child,
@@ -162,11 +181,6 @@ struct Worker {
 
 impl Worker {
     fn start(program: &Launcher, state: &Path) -> Result<Self, Error> {
-        let failed = |why: &str| {
-            let message = format!("no process for tasks can be started: {why}");
-            Error::environment("V-01", "no-worker", &message)
-                .help("raise the limits on processes and open files, or leave out --workers")
-        };
         let mut command = Command::new(&program.program);
         command
             .args(&program.args)
@@ -176,25 +190,32 @@ impl Worker {
             .stdout(Stdio::piped());
         // Ctrl-C on a terminal is not for it: it ends when its input does.
         command.process_group(0);
-        let mut process = command.spawn().map_err(|error| failed(&error.to_string()))?;
+        let mut process = command.spawn().map_err(|error| no_worker(&error.to_string()))?;
         let (Some(asked), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err(failed("it has no pipes"));
+            return Err(no_worker("it has no pipes"));
         };
         Ok(Self { process, asked, answers: BufReader::new(answers).lines() })
     }
 
+    /// Asks it; whether it has read that.
+    async fn takes(&mut self, line: &str) -> bool {
+        let asked = self.asked.write_all(line.as_bytes()).await.is_ok() && self.asked.flush().await.is_ok();
+        asked && matches!(self.answer().await, Some(Answer::Taken))
+    }
+
     /// What it answers; nothing if it has ended before.
-    async fn does(&mut self, line: &str) -> Option<Answer> {
-        self.asked.write_all(line.as_bytes()).await.ok()?;
-        self.asked.flush().await.ok()?;
+    async fn answer(&mut self) -> Option<Answer> {
         let answer = self.answers.next_line().await.ok()??;
         serde_json::from_str(&answer).ok()
     }
 
     /// How it has ended.
-    async fn end(mut self) -> Option<ExitStatus> {
+    async fn end(mut self) -> String {
         // One that has answered nonsense has not.
         let _ = self.process.start_kill();
-        self.process.wait().await.ok()
+        self.process.wait().await.map_or_else(|error| error.to_string(), |end| end.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::handle::{Controls, GivenCommand, Listeners, Sender};
 use crate::journal::Journal;
 use crate::load::losses;
-use crate::ports::{Delta, Model, Operations, Tools};
+use crate::ports::{Delta, Model, Operations, Tools, Trouble, Unanswered};
 use crate::stop::Stop;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -101,6 +101,9 @@ pub enum DriveError {
     /// The journal could not be written; the run can be resumed from what is in it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An operation has no answer, for a reason that is no outcome of it; the run can be resumed, and asks again.
+    #[error("{0}")]
+    Unanswered(Trouble),
     /// An event could not be written as JSON, which is a bug.
     #[error("internal error: an event can't be written as JSON: {0}")]
     Unwritable(String),
@@ -133,6 +136,8 @@ struct Drive<'a> {
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
     alarms: Alarms,
+    /// What operations say that have no answer.
+    unanswered: Unanswered,
     /// Who listens through a handle.
     listeners: Option<Listeners>,
     spans: Spans,
@@ -192,6 +197,7 @@ impl Driver {
             earlier,
             inbox: Vec::new(),
             alarms: Alarms::default(),
+            unanswered: Unanswered::default(),
             listeners: controls.listeners(),
             spans: Spans::of(run),
             unfinished: false,
@@ -224,6 +230,7 @@ impl Drive<'_> {
             }
         };
         let stopped = stop.reached(1);
+        let unanswered = self.unanswered.clone();
         tokio::pin!(expired, stopped);
         loop {
             if let Some(halt) = self.quiet() {
@@ -233,6 +240,7 @@ impl Drive<'_> {
             let mut commands = Vec::new();
             let inputs = tokio::select! {
                 biased;
+                trouble = unanswered.told() => return Err(DriveError::Unanswered(trouble)),
                 () = &mut stopped => return self.wind_down(&stop).await,
                 // No input comes between: what follows from the last ones has not all been derived.
                 () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
@@ -369,10 +377,12 @@ impl Drive<'_> {
     /// Ctrl-C: effects may end within a grace, nothing new begins (C-05).
     async fn wind_down(&mut self, stop: &Stop) -> Result<Halt, DriveError> {
         self.drop_waiting();
+        let unanswered = self.unanswered.clone();
         let deadline = tokio::time::Instant::now() + GRACE;
         while !self.known.is_empty() && self.quiet().is_none() {
             let inputs = tokio::select! {
                 biased;
+                trouble = unanswered.told() => return Err(DriveError::Unanswered(trouble)),
                 () = stop.reached(2) => break,
                 () = tokio::time::sleep_until(deadline) => break,
                 () = self.answered() => self.inputs(),

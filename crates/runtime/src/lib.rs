@@ -67,7 +67,9 @@ pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use handle::{Controls, Driven, EventBatch, Events, RunHandle};
 pub use journal::{Journal, standing};
 pub use load::{Loaded, load};
-pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
+pub use ports::{
+    CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Trouble, Unanswered, Watch,
+};
 pub use reading::{Reading, past};
 pub use recorded::{LoadError, beginning, graph_of, recorded};
 pub use replay::{Divergence, Replayed, replay, replay_from};

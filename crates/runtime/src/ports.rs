@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// A future of a port: dropping it cancels the call, down to the last child process (E-13).
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
@@ -30,12 +31,48 @@ pub struct CallContext {
     pub watch: Option<Watch>,
     /// Where a tool's adapter puts what the tool printed.
     pub printing: Printing,
+    /// Where an operation says why there is no answer to it.
+    pub unanswered: Unanswered,
 }
 
 impl CallContext {
     /// A call of this run that nobody watches.
     pub fn of(run: &str) -> Self {
-        Self { run: run.into(), watch: None, printing: Printing::default() }
+        Self {
+            run: run.into(),
+            watch: None,
+            printing: Printing::default(),
+            unanswered: Unanswered::default(),
+        }
+    }
+}
+
+/// Why an operation has no answer, a full disk for example: that is no outcome of it, and nothing may follow from it. The driver stops with
+/// this as its error; whoever takes the run up again asks for the operation again.
+#[derive(Clone, Debug, Default)]
+pub struct Unanswered(Arc<(Mutex<Option<Trouble>>, Notify)>);
+
+/// What stands in the way of an answer.
+pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
+
+impl Unanswered {
+    /// Says why, and waits for the end of the call.
+    pub async fn because<T>(&self, trouble: impl Into<Trouble>) -> T {
+        let (told, notify) = &*self.0;
+        told.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trouble.into());
+        notify.notify_one();
+        std::future::pending().await
+    }
+
+    /// Waits until an operation says so.
+    pub(crate) async fn told(&self) -> Trouble {
+        let (told, notify) = &*self.0;
+        loop {
+            if let Some(trouble) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return trouble;
+            }
+            notify.notified().await;
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 use super::measures::{Change, Figures, How, Measures, RoleUsage, Separate, ToolCounts};
 use super::task::work;
 use crate::error::Error;
-use crate::library::operations::{Bench, failed};
+use crate::library::operations::{Bench, answered, beside};
 use crate::timeline::Followed;
 use selvedge_engine::{Failure, FaultKind, ToolRequest};
 use selvedge_runtime::{CallContext, Clock, Reading, SystemClock};
 use selvedge_store::Store;
-use selvedge_tools::operations::{Operate, aside};
+use selvedge_tools::operations::Operate;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -76,13 +76,17 @@ pub(crate) fn measure(bench: &Arc<Bench>) -> Operate {
     let bench = Arc::clone(bench);
     Arc::new(move |request: ToolRequest, context: CallContext| {
         let bench = Arc::clone(&bench);
-        Box::pin(aside(move || {
+        Box::pin(async move {
             let given = Given::deserialize(&request.args).map_err(|error| {
                 Failure::permanent(FaultKind::InputError, format!("measure a batch: {error}")).unsent()
             })?;
-            let (own, seconds) = of_batch(&bench.store, &context.run).map_err(|error| failed(&error))?;
-            Ok(json!(measured(given, own, seconds)).into())
-        }))
+            let run = Arc::clone(&context.run);
+            let measured = beside(move || {
+                let (own, seconds) = of_batch(&bench.store, &run)?;
+                Ok(json!(measured(given, own, seconds)).into())
+            });
+            answered(measured.await, &context).await
+        })
     })
 }
 

@@ -4,7 +4,7 @@ use super::score;
 use crate::child::Child;
 use crate::error::Error;
 use crate::library::held;
-use crate::library::operations::{Bench, failed};
+use crate::library::operations::{Bench, Undone, answered, beside, failed};
 use crate::options::RunOptions;
 use crate::timeline::{CallKind, Followed, NodeTimeline, Timeline};
 use selvedge_dialects::evolve::Score;
@@ -13,7 +13,7 @@ use selvedge_engine::template::Template;
 use selvedge_engine::{Budget, EffectId, Failure, FaultKind, Operated, Outcome, Tokens, ToolRequest};
 use selvedge_runtime::{CallContext, Reading};
 use selvedge_store::{RunInfo, RunStatus, Store};
-use selvedge_tools::operations::{Operate, aside};
+use selvedge_tools::operations::Operate;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,39 +68,41 @@ pub(crate) fn task(bench: &Arc<Bench>) -> Operate {
             let turns: &Arc<Semaphore> = turns.get_or_init(|| Arc::new(Semaphore::new(most)));
             // It is never closed.
             let _turn = Arc::clone(turns).acquire_owned().await.ok();
-            run(&bench, &given, &context).await
+            answered(run(&bench, &given, &context).await, &context).await
         })
     })
 }
 
-async fn run(bench: &Bench, given: &Given, context: &CallContext) -> Result<Operated, Failure> {
+async fn run(bench: &Bench, given: &Given, context: &CallContext) -> Result<Operated, Undone> {
     let mut child = child(bench, given, &context.run);
     child.options.budget = match left(bench, &context.run, child.options.budget) {
         Ok(left) => left,
-        Err(failure) => return Ok(not_begun(given, &child.id, failure).into()),
+        Err(Undone::Failed(failure)) => return Ok(not_begun(given, &child.id, failure).into()),
+        Err(unanswered) => return Err(unanswered),
     };
     let id = child.id.clone();
     let ended = match bench.children.run(child).await {
         Ok(Some(ended)) => ended,
         // It goes on with whoever asks for it again.
         Ok(None) => return std::future::pending().await,
+        Err(error) if error.is_of_machine() => return Err(error.into()),
         // It could not begin: that is what came of this task.
         Err(error) => return Ok(not_begun(given, &id, failed(&error)).into()),
     };
     let (store, given) = (Arc::clone(&bench.store), given.clone());
-    aside(move || {
-        let said = came_of(&store, &ended, &given);
-        Ok(said.unwrap_or_else(|error| not_begun(&given, &ended.id, failed(&error)).into()))
+    beside(move || match came_of(&store, &ended, &given) {
+        Err(error) if !error.is_of_machine() => Ok(not_begun(&given, &ended.id, failed(&error)).into()),
+        said => said,
     })
     .await
 }
 
 /// What is left of the caps of a batch for one more of its tasks: those that have ended have used the rest (V-01).
-fn left(bench: &Bench, batch: &str, caps: Budget) -> Result<Budget, Failure> {
+fn left(bench: &Bench, batch: &str, caps: Budget) -> Result<Budget, Undone> {
     if caps == Budget::default() {
         return Ok(caps);
     }
-    let rows = bench.store.children(batch).map_err(|error| failed(&error.into()))?;
+    let rows = bench.store.children(batch).map_err(Error::from)?;
     let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
     for row in rows {
         let used: Value = serde_json::from_str(&row.usage).unwrap_or_default();
@@ -118,7 +120,7 @@ fn left(bench: &Bench, batch: &str, caps: Budget) -> Result<Budget, Failure> {
         left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
     if used_up {
         let message = "the budget of the evolution is used up (--budget)";
-        return Err(Failure::permanent(FaultKind::BudgetExceeded, message));
+        return Err(Failure::permanent(FaultKind::BudgetExceeded, message).into());
     }
     Ok(left)
 }

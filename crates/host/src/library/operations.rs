@@ -99,17 +99,46 @@ struct Adding {
 impl Adding {
     fn one<F>(&mut self, name: Arc<str>, operate: fn(Arc<Task>) -> F)
     where
-        F: Future<Output = Result<Value, Failure>> + Send + 'static,
+        F: Future<Output = Result<Value, Undone>> + Send + 'static,
     {
         let bench = Arc::clone(&self.bench);
         let operate = move |request: ToolRequest, context: CallContext| -> Pending<Operated> {
             let bench = Arc::clone(&bench);
             Box::pin(async move {
                 let task = Task::of(bench, &request, &context.run)?;
-                Ok(operate(Arc::new(task)).await?.into())
+                Ok(answered(operate(Arc::new(task)).await, &context).await?.into())
             })
         };
         self.operations = std::mem::take(&mut self.operations).with(&name, Arc::new(operate));
+    }
+}
+
+/// Why an operation has no output.
+pub(crate) enum Undone {
+    /// That is what came of it.
+    Failed(Failure),
+    /// The machine could not do it, as where the disk is full: nothing may follow from that (E-40).
+    Unanswered(Error),
+}
+
+impl From<Failure> for Undone {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for Undone {
+    fn from(error: Error) -> Self {
+        if error.is_of_machine() { Self::Unanswered(error) } else { Self::Failed(failed(&error)) }
+    }
+}
+
+/// What the driver hears of an operation.
+pub(crate) async fn answered<T>(done: Result<T, Undone>, context: &CallContext) -> Result<T, Failure> {
+    match done {
+        Ok(done) => Ok(done),
+        Err(Undone::Failed(failure)) => Err(failure),
+        Err(Undone::Unanswered(error)) => context.unanswered.because(error).await,
     }
 }
 
@@ -123,8 +152,8 @@ pub(crate) fn failed(error: &Error) -> Failure {
 }
 
 /// Does what reads and writes the store on a thread of its own.
-async fn beside<T: Send + 'static>(
+pub(crate) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Failure> {
-    aside(move || work().map_err(|error| failed(&error))).await
+) -> Result<T, Undone> {
+    Ok(aside(move || Ok(work())).await??)
 }

@@ -21,6 +21,9 @@ pub async fn work(
     while let Ok(Some(line)) = asked.next_line().await {
         let Job { id, parent, options } = serde_json::from_str(&line)
             .map_err(|error| Error::internal(&format!("this is nothing that a process is asked: {error}")))?;
+        if !said(&mut answers, &Answer::Taken).await? {
+            return Ok(());
+        }
         let ended = tokio::select! {
             biased;
             // Nobody waits for it any more: the run stays as it is, and is gone on with elsewhere.
@@ -32,17 +35,21 @@ pub async fn work(
             // Nothing interrupts a run here.
             Ok(None) => return Ok(()),
             Err(error) => {
-                let state = error.is_of_state();
+                let state = error.is_of_machine();
                 let first = error.diagnostics.into_iter().next();
                 let (message, help) = first.map(|first| (first.message, first.help)).unwrap_or_default();
                 Answer::Failed { message, help, state }
             }
         };
-        let line = serde_json::to_string(&answer).map_err(|error| Error::internal(&error.to_string()))?;
-        if answers.write_all(format!("{line}\n").as_bytes()).await.is_err() || answers.flush().await.is_err()
-        {
+        if !said(&mut answers, &answer).await? {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Answers; whether somebody reads that.
+async fn said(answers: &mut (impl AsyncWrite + Unpin), answer: &Answer) -> Result<bool, Error> {
+    let line = serde_json::to_string(answer).map_err(|error| Error::internal(&error.to_string()))? + "\n";
+    Ok(answers.write_all(line.as_bytes()).await.is_ok() && answers.flush().await.is_ok())
 }

@@ -98,7 +98,8 @@ impl Drive<'_> {
             watch
         });
         let printing = Printing::default();
-        let context = CallContext { run: Arc::clone(&self.run), watch, printing: printing.clone() };
+        let (run, unanswered) = (Arc::clone(&self.run), self.unanswered.clone());
+        let context = CallContext { run, watch, printing: printing.clone(), unanswered };
         let (gate, call): (Option<_>, Pending<Outcome>) = match request {
             Request::Model(request) => {
                 let reply = self.driver.model.call(request, context);

@@ -5,7 +5,7 @@ use selvedge_engine::{
     ToolRequest,
 };
 use selvedge_runtime::{
-    CallContext, Controls, Driver, Halt, Journal, Limits, Model, Operations, Pending, Tools,
+    CallContext, Controls, DriveError, Driver, Halt, Journal, Limits, Model, Operations, Pending, Tools,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -156,4 +156,31 @@ async fn e40_an_operation_that_there_is_not() {
         (fault.kind, &*fault.message),
         (FaultKind::UnknownTool, "there is no operation `selvedge__publish` here")
     );
+}
+
+/// What stands in an operation's way is no outcome of it: the driver stops with that, and the operation is asked for again.
+#[tokio::test]
+async fn e40_what_has_no_answer_stops_the_driver() {
+    let asked = Arc::new(Mutex::new(1));
+    let count = Arc::clone(&asked);
+    let driver = driver(Box::new(move |_, context| {
+        let count = Arc::clone(&count);
+        Box::pin(async move {
+            let before = std::mem::replace(&mut *count.lock().unwrap(), 2);
+            match before {
+                1 => context.unanswered.because("the disk is full").await,
+                _ => Ok(json!("done").into()),
+            }
+        })
+    }));
+    let mut state = State::new(calls("selvedge__keep"));
+    let mut journal = Journal::Memory(Vec::new());
+    let stopped = driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await;
+    assert!(matches!(stopped, Err(DriveError::Unanswered(why)) if why.to_string() == "the disk is full"));
+    let Journal::Memory(records) = journal else { panic!("it is in memory") };
+    assert!(!records.iter().any(|record| matches!(record.event, Event::Completed { .. })), "{records:?}");
+    let (halt, events) = drive(&driver, "r", &mut state, Vec::new()).await;
+    assert_eq!((halt, state.status(), *asked.lock().unwrap()), (Halt::Ended, RunStatus::Completed, 2));
+    // It was one attempt.
+    assert!(!events.iter().any(|event| matches!(event, Event::Retried { .. })), "{events:?}");
 }

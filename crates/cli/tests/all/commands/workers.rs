@@ -2,8 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use super::evolution::{data_set, lines, until};
-use crate::support::{Place, finish};
-use serde_json::json;
+use crate::support::{Done, Place, finish};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use selvedge_store::{Mode, Store};
+use serde_json::{Value, json};
 use std::process::Child;
 
 /// A data set of which one task waits, so long that it has to be cut off, or only for a moment.
@@ -34,10 +36,40 @@ fn started_by(process: &Child) -> Vec<String> {
     children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-fn signal(process: &str, signal: rustix::process::Signal) {
-    let pid = process.parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
+/// The process that drives the task that waits.
+fn driver_of_t2(place: &Place) -> Option<Pid> {
+    let store = Store::open(&place.state(), Mode::ReadOnly).ok()?;
+    let pid = store.other_driver(&run_of_t2(place)?)?;
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+/// Waits until another process than these drives the task that waits.
+#[track_caller]
+fn next_driver_of_t2(place: &Place, before: &[Pid]) -> Pid {
+    let mut driver = None;
+    until("another process drives the task that waits", || {
+        driver = driver_of_t2(place).filter(|pid| !before.contains(pid));
+        driver.is_some()
+    });
+    driver.unwrap()
+}
+
+fn signal(process: Pid, signal: Signal) {
     // It may be gone.
-    let _ = rustix::process::kill_process(pid, signal);
+    let _ = rustix::process::kill_process(process, signal);
+}
+
+/// Only the task that waits has failed, and its line says what ended its processes.
+#[track_caller]
+fn only_t2_has_failed(place: &Place, done: &Done, why: &[&str]) {
+    let done = done.json();
+    assert_eq!((&done["done"], &done["failed"]), (&json!(4), &json!(1)));
+    let predictions = lines(&place.work().join("out/predictions.jsonl"));
+    let failed: Vec<&Value> = predictions.iter().filter(|line| line["status"] == "failed").collect();
+    assert_eq!((predictions.len(), failed.len(), &failed[0]["task_id"]), (4, 1, &json!("t2")));
+    let said = failed[0]["fault"]["message"].as_str().unwrap();
+    assert!(why.iter().all(|why| said.contains(why)), "{said}");
+    place.run(&["replay", &run_of_t2(place).unwrap()]).exits(0);
 }
 
 /// Whether a process has ended.
@@ -58,15 +90,44 @@ fn v01_a_task_goes_on_where_its_process_has_died() {
     let place = place(10_000);
     let process = place.start(&evolve("1"));
     until("the task that waits has begun", || run_of_t2(&place).is_some());
-    // The only one has this task, and no other meanwhile.
-    let workers = started_by(&process);
-    assert_eq!(workers.len(), 1);
     // As a failed allocation does.
-    signal(&workers[0], rustix::process::Signal::ABORT);
+    signal(next_driver_of_t2(&place, &[]), Signal::ABORT);
     let done = finish(process).exits(0).json();
     assert_eq!((&done["done"], &done["failed"], &done["accuracy"]), (&json!(4), &json!(0), &json!(1.0)));
     assert_eq!(lines(&place.work().join("out/predictions.jsonl")).len(), 4);
     place.run(&["replay", &run_of_t2(&place).unwrap()]).exits(0);
+}
+
+/// V-01: one that ends every process is failed, with what has ended them, and the batch goes on.
+#[test]
+fn v01_a_task_that_ends_its_processes_ends_no_batch() {
+    let place = place(1_000_000);
+    let process = place.start(&evolve("2"));
+    let first = next_driver_of_t2(&place, &[]);
+    signal(first, Signal::ABORT);
+    signal(next_driver_of_t2(&place, &[first]), Signal::KILL);
+    only_t2_has_failed(&place, &finish(process).exits(0), &["SIGABRT", "SIGKILL"]);
+}
+
+/// V-01: so is one for which no process has the memory.
+#[test]
+fn v01_a_task_that_needs_too_much_memory_ends_no_batch() {
+    let place = place(5_000);
+    let script = std::fs::read_to_string(place.work().join("script.yaml")).unwrap();
+    let mut rules: Value = serde_json::from_str(&script).unwrap();
+    // What is answered once it has waited can't be held.
+    rules[0]["reply"]["json"]["tool_usage_guidance"] = "x".repeat(24 << 20).into();
+    place.write("script.yaml", &rules.to_string());
+    let process = place.start(&evolve("1"));
+    let mut limited = Vec::new();
+    for _ in 0..2 {
+        let driver = next_driver_of_t2(&place, &limited);
+        // It may allocate nothing more.
+        let none = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
+        rustix::process::prlimit(Some(driver), Resource::As, none).unwrap();
+        limited.push(driver);
+    }
+    only_t2_has_failed(&place, &finish(process).exits(0), &["SIGABRT"]);
 }
 
 /// V-01: such processes end with the one that has started them, and leave the runs to be gone on with.

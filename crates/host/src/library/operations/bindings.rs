@@ -3,10 +3,11 @@
 use super::beside;
 use super::place::Task;
 use super::texts::cut;
+use crate::library::operations::Undone;
 use crate::library::record;
 use crate::secrets;
+use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Library, Place, Stage};
-use selvedge_engine::{Failure, ToolDef};
 use selvedge_tools::{CatalogueErrors, Permissions, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -57,7 +58,7 @@ impl Shelf {
 }
 
 /// Which tools there are, private ones first.
-pub(super) async fn tools(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn tools(task: Arc<Task>) -> Result<Value, Undone> {
     let reading = Arc::clone(&task);
     // A name that leads to another one can be called, but one tool is listed once.
     let listed = move |library: &Library| {
@@ -112,7 +113,7 @@ struct Given {
 }
 
 /// What names mean, ready to be called, with their texts kept by the run.
-pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { names } = task.given()?;
     let names: BTreeSet<Arc<str>> = names.iter().filter_map(Value::as_str).map(Arc::from).collect();
     let (reading, wanted) = (Arc::clone(&task), names.clone());

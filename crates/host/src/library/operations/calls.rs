@@ -5,7 +5,7 @@ use super::given::Call;
 use super::place::Task;
 use super::texts::{cut, value};
 use crate::library::is_empty;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Library, Place, Stage};
 use selvedge_store::BlobHash;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ fn is_refusal(message: &str) -> bool {
 }
 
 /// Looks at what became of calls.
-pub(super) async fn calls(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn calls(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { mut calls } = task.given()?;
     // Only files have their content's hash for a version: of others the library knows nothing, and is not asked.
     calls.retain(|call| call.version.parse::<BlobHash>().is_ok());

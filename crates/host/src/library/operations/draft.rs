@@ -4,9 +4,10 @@ use super::bindings::library_tool;
 use super::place::{Changing, Task};
 use super::texts::cut;
 use crate::error::Error;
+use crate::library::operations::Undone;
 use crate::library::short;
+use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Author, Command, Facts, Stage};
-use selvedge_engine::{Failure, ToolDef};
 use selvedge_tools::Drafted;
 use selvedge_tools::coder::file_of;
 use serde::Deserialize;
@@ -63,7 +64,7 @@ struct Valid {
 }
 
 /// Takes a coder's file in.
-pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Undone> {
     if let Some(answer) = task.answered().await? {
         return Ok(answer);
     }

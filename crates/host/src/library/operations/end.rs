@@ -3,7 +3,7 @@
 use super::beside;
 use super::place::{Changing, Task};
 use crate::library::left;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Command, Library, Place, Stage, Version};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ struct Given {
 }
 
 /// Ends a task: what was not proven is retired, and what was becomes public, unless it is to stay the task's own.
-pub(super) async fn end(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn end(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { publish } = task.given()?;
     let ending = Arc::clone(&task);
     let ended = task

@@ -6,7 +6,7 @@ use super::place::{Changing, Task};
 use super::replayed::Replayed;
 use super::texts::cut;
 use crate::error::Error;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Command, Stage};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ struct Given {
 }
 
 /// Takes a better version in, if it is one.
-pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Undone> {
     if let Some(answer) = task.answered().await? {
         return Ok(answer);
     }
@@ -87,7 +87,7 @@ struct Retiring {
 }
 
 /// A tool that could not be mended is not used any more by the task. What is everybody's stays so for others.
-pub(super) async fn retire(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn retire(task: Arc<Task>) -> Result<Value, Undone> {
     let Retiring { version, reason } = task.given()?;
     task.once(move |changing| {
         if changing.library().version(&version).is_none() {

@@ -1,6 +1,6 @@
 //! A task, its place in the library, and how the library is changed for it: once (E-40).
 
-use super::{Bench, beside};
+use super::{Bench, Undone, beside};
 use crate::error::Error;
 use crate::library::{self, Decided, held};
 use selvedge_engine::library::{Change, Command, Library, Place, Refusal, Stage};
@@ -56,7 +56,7 @@ impl Task {
     }
 
     /// What has been answered already, if this is asked again.
-    pub(super) async fn answered(self: &Arc<Self>) -> Result<Option<Value>, Failure> {
+    pub(super) async fn answered(self: &Arc<Self>) -> Result<Option<Value>, Undone> {
         let task = Arc::clone(self);
         beside(move || {
             let store = &task.bench.store;
@@ -82,7 +82,7 @@ impl Task {
     pub(super) async fn once(
         self: &Arc<Self>,
         mut decide: impl FnMut(&mut Changing<'_>) -> Result<Value, Error> + Send + 'static,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, Undone> {
         let task = Arc::clone(self);
         beside(move || {
             let store = &task.bench.store;

@@ -4,10 +4,10 @@ use super::beside;
 use super::place::Task;
 use super::texts::{cut, value};
 use crate::error::Error;
+use crate::library::operations::Undone;
 use crate::library::replay::{Against, Verdict, folder_of};
 use crate::library::verbatim::repeats;
 use crate::library::{self, sample_of};
-use selvedge_engine::Failure;
 use selvedge_engine::library::{Command, Library, Report, Sample};
 use selvedge_engine::schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ struct Known {
 }
 
 /// Repeats recorded calls with a new version.
-pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Undone> {
     if let Some(answer) = task.answered().await? {
         return Ok(answer);
     }
@@ -81,7 +81,7 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Failure> {
         let schema = known.schema.as_ref().and_then(|schema| Schema::new(schema, steps).ok());
         let (of, against) = ((&name, &version), Against::Better(schema));
         let repeated = task.bench.workshop.repeat(&task.bench.store, of, &known.calls, &against).await;
-        let verdicts = repeated.map_err(|error| super::failed(&error))?;
+        let verdicts = repeated?;
         for ((_, sample), verdict) in known.calls.iter().zip(verdicts) {
             let arguments = || value(&sample.arguments, REASONS.1 / 2);
             match verdict {

@@ -6,10 +6,11 @@ use super::given::{Call, Class, Looked, Verdicts, object};
 use super::place::{Changing, Task};
 use super::texts::{cut, fenced, value};
 use crate::error::Error;
+use crate::library::operations::Undone;
 use crate::library::record::recorded;
 use crate::library::{self, samples, short};
+use selvedge_engine::FaultKind;
 use selvedge_engine::library::{Command, Library, Origin, Place, Sample, SampleFault, Stage};
-use selvedge_engine::{Failure, FaultKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +53,7 @@ enum End {
 type Failed<'c> = (&'c Call, &'c str);
 
 /// Records calls, and says which tools are to be mended.
-pub(super) async fn settle(task: Arc<Task>) -> Result<Value, Failure> {
+pub(super) async fn settle(task: Arc<Task>) -> Result<Value, Undone> {
     if let Some(answer) = task.answered().await? {
         return Ok(answer);
     }

@@ -8,7 +8,7 @@ use super::candidate::{Candidate, Cluster, base_name, descends};
 use super::collect::Part;
 use crate::error::Error;
 use crate::library;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Library, Place};
 use selvedge_store::Store;
 use selvedge_tools::coder::safe_name;
@@ -65,7 +65,7 @@ struct Group {
 type Grouped = (Option<String>, Vec<usize>);
 
 /// Groups tools that do the same.
-pub(in super::super) async fn clusters(task: Arc<Task>) -> Result<Value, Failure> {
+pub(in super::super) async fn clusters(task: Arc<Task>) -> Result<Value, Undone> {
     let given: Given = task.given()?;
     beside(move || {
         let groups = match (&given.before, &*given.cluster) {

@@ -5,7 +5,7 @@ use super::super::place::Task;
 use super::super::texts::cut;
 use super::blocks::{Words, blocks};
 use super::candidate::Candidate;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Library, Place, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) struct Part {
 }
 
 /// Lists the tools of everybody and of the tasks of these runs.
-pub(in super::super) async fn collect(task: Arc<Task>) -> Result<Value, Failure> {
+pub(in super::super) async fn collect(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { runs, cluster, before } = task.given()?;
     let runs = runs.into_iter().collect();
     beside(move || {

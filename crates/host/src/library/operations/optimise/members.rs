@@ -7,7 +7,7 @@ use super::candidate::{Candidate, Cluster};
 use super::evidence::{Evidence, Known, evidence};
 use crate::error::Error;
 use crate::library;
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Given {
 }
 
 /// Tells a coder of the members of a cluster, or says why they stay apart.
-pub(in super::super) async fn members(task: Arc<Task>) -> Result<Value, Failure> {
+pub(in super::super) async fn members(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { cluster, merge } = task.given()?;
     beside(move || {
         let evidence = evidence(&task, &cluster)?;

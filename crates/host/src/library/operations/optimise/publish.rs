@@ -7,7 +7,7 @@ use super::candidate::{Candidate, Cluster, base_name, descends};
 use super::evidence::records;
 use crate::error::Error;
 use crate::evolve::measures::{Change, How, Separate};
-use selvedge_engine::Failure;
+use crate::library::operations::Undone;
 use selvedge_engine::library::{Command, Library, Place, Report, Taken};
 use selvedge_tools::coder::safe_name;
 use serde::Deserialize;
@@ -51,7 +51,7 @@ struct Replayed {
 }
 
 /// Publishes what a batch has come to.
-pub(in super::super) async fn publish(task: Arc<Task>) -> Result<Value, Failure> {
+pub(in super::super) async fn publish(task: Arc<Task>) -> Result<Value, Undone> {
     let given: Given = task.given()?;
     let merged: Vec<Merged> =
         (0..given.clusters.len()).map(|at| given.merged.get(at).unwrap_or_default()).collect();

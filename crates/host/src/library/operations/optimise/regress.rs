@@ -9,9 +9,9 @@ use super::super::workshop::alone;
 use super::candidate::Cluster;
 use super::evidence::{Evidence, evidence};
 use crate::library;
+use crate::library::operations::Undone;
 use crate::library::replay::{Against, Verdict};
 use crate::library::verbatim::repeats;
-use selvedge_engine::Failure;
 use selvedge_engine::library::Sample;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ pub(super) struct Regressed {
 }
 
 /// Repeats what is recorded of a cluster with a version.
-pub(in super::super) async fn regress(task: Arc<Task>) -> Result<Value, Failure> {
+pub(in super::super) async fn regress(task: Arc<Task>) -> Result<Value, Undone> {
     let Given { cluster, version } = task.given()?;
     let (reading, of, by) = (Arc::clone(&task), cluster.clone(), Arc::clone(&version));
     let (evidence, text, old) = beside(move || {
@@ -79,13 +79,13 @@ async fn repeated(
     version: &Arc<str>,
     evidence: &Evidence,
     came: &mut Regressed,
-) -> Result<(), Failure> {
+) -> Result<(), Undone> {
     let about = |library: &selvedge_engine::library::Library| {
         let known = library.version(version);
         let facts = known.and_then(|known| known.facts.as_ref());
         (known.map(|known| Arc::clone(&known.name)), facts.map(|facts| Arc::clone(&facts.description)))
     };
-    let (name, description) = task.look(about).map_err(|error| super::super::failed(&error))?;
+    let (name, description) = task.look(about)?;
     let (name, description) = (name.unwrap_or_default(), description.unwrap_or_default());
     let mut repeating = alone(&task.bench.catalogue, &task.bench.store, (&name, version));
     let (mut shown, mut why, mut done): (BTreeSet<usize>, Option<String>, usize) = Default::default();
@@ -93,7 +93,7 @@ async fn repeated(
         let calls: Vec<(PathBuf, Sample)> =
             some.iter().map(|call| (call.folder.clone(), call.sample.clone())).collect();
         let verdicts = repeating.repeat(&name, &calls, &Against::Merged).await;
-        let verdicts = verdicts.map_err(|error| super::super::failed(&error))?;
+        let verdicts = verdicts?;
         for (call, verdict) in some.iter().zip(verdicts) {
             let arguments = || value(&call.sample.arguments, PART);
             let fails = |why: &str| format!("with the arguments {}: {}", arguments(), cut(why, PART));
