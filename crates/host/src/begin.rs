@@ -15,8 +15,8 @@ use crate::recorded::LockedRun;
 use crate::tools::Pins;
 use crate::{compose, resume, secrets};
 use selvedge_engine::{Budget, EDITION, Input, Record, Start, State};
-use selvedge_runtime::{Clock, SystemClock};
-use selvedge_store::{BlobHash, Entry, NewRun, RunStatus, Store};
+use selvedge_runtime::{Clock, SystemClock, graph_to_store};
+use selvedge_store::{Entry, NewRun, RunStatus, Store};
 use selvedge_tools::Catalogue;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ impl Host {
     /// # Errors
     /// Whatever a run could not begin or go on with. Nothing of it is recorded yet.
     pub async fn prepare(&self, asked: Asked) -> Result<Ready, Error> {
-        let Asked { id, parent, config, mut options, what } = asked;
+        let Asked { id, name, parent, config, mut options, what } = asked;
         let (script, hash) = (options.script.clone(), options.script_hash.clone());
-        let prepared = self.prepared((what, parent), &config, &mut options).await;
+        let prepared = self.prepared((what, name, parent), &config, &mut options).await;
         let (catalogue, models, begins) = prepared.map_err(|error| config.explained(error))?;
         let script_changed = script == options.script && hash.is_some() && hash != options.script_hash;
         Ok(Ready { id, config, options, catalogue, models, script_changed, begins })
@@ -37,7 +37,7 @@ impl Host {
 
     async fn prepared(
         &self,
-        (what, parent): (What, Option<Arc<str>>),
+        (what, called, parent): (What, Option<String>, Option<Arc<str>>),
         config: &Config,
         options: &mut RunOptions,
     ) -> Result<(Catalogue, Models, Begins), Error> {
@@ -48,6 +48,7 @@ impl Host {
                 let Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } =
                     prepared.await?;
                 options.warnings = warnings;
+                let name = called.unwrap_or(name);
                 let compiled = Compiled { graph, initial, name, dialect, budget, parent };
                 Ok((catalogue, models, Begins::New { compiled, state_dir }))
             }
@@ -162,8 +163,7 @@ async fn start(
     record::pin(&store, catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
         |error: serde_json::Error| Error::internal(&format!("the run can't be written: {error}"));
-    let stored = serde_json::to_vec(&*graph).map_err(unwritable)?;
-    let hash = BlobHash::of(&stored);
+    let (hash, stored) = graph_to_store(&store, &graph)?;
     let start = Start {
         graph: hash.to_string().into(),
         initial,
@@ -193,8 +193,12 @@ async fn start(
         fork: None,
         parent: parent.map(|parent| parent.to_string()),
     };
-    let created = store.create_run_with_graph(run, stored, vec![Entry { n: 1, at_ms: at, json }]).await;
-    created.map_err(Error::before_run)?;
+    let first = vec![Entry { n: 1, at_ms: at, json }];
+    let created = match stored {
+        Some(stored) => store.create_run_with_graph(run, stored, first),
+        None => store.create_run(run, first),
+    };
+    created.await.map_err(Error::before_run)?;
     let scripted = models.scripted;
     Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source: None, fork: None })
 }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub struct Child {
     /// Its id, which follows from what it is begun for.
     pub id: String,
+    /// What people are told that it is.
+    pub name: String,
     /// The run that begins it.
     pub parent: Arc<str>,
     /// What it is begun with; its document is given.

@@ -76,7 +76,7 @@ impl Child {
     async fn begin(&self, host: &Host) -> Result<Begun, Error> {
         let document: PathBuf = self.options.document.clone();
         let mut asked = host.read(&document, self.options.clone(), Some(&self.id))?;
-        asked.parent = Some(Arc::clone(&self.parent));
+        (asked.parent, asked.name) = (Some(Arc::clone(&self.parent)), Some(self.name.clone()));
         host.begin(host.prepare(asked).await?).await
     }
 }

@@ -116,7 +116,7 @@ impl Host {
         }
         let read = document.map(|file| read(&file, &over, &mut options, &config)).transpose()?;
         let what = What::Fork { source: Box::new(source), folders, given: (over.inputs, over.budget), read };
-        Ok(Asked { id, parent: None, config, options, what })
+        Ok(Asked { id, name: None, parent: None, config, options, what })
     }
 
     fn tell_damage(&self, damage: &str) {

@@ -135,7 +135,7 @@ impl Host {
         secrets::refuse_inputs(&known, &options.inputs)?;
         let read = prepare::read(file, &options, &config, &options.inputs)?;
         let what = What::Document { read, state_dir: self.state_dir()? };
-        Ok(Asked { id, parent: None, config, options, what })
+        Ok(Asked { id, name: None, parent: None, config, options, what })
     }
 
     /// A graph that no document was read for, as a new run of this id: its tools and models are those that it names.
@@ -148,7 +148,7 @@ impl Host {
         secrets::refuse_choices(&secrets::named_with(&config, options.base_url.as_deref()), None, &options)?;
         let id = ids::checked_id(id)?;
         let what = What::Graph { composed, state_dir: self.state_dir()? };
-        Ok(Asked { id, parent: None, config, options, what })
+        Ok(Asked { id, name: None, parent: None, config, options, what })
     }
 
     /// A recorded run, as its journal leaves it now. `run` is its id or enough of its beginning.

@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct Asked {
     /// The id that the run has, or will have.
     pub id: String,
+    /// What people are told that a new run is, if its document does not say it.
+    pub(crate) name: Option<String>,
     /// The run that begins it, if one does (E-39).
     pub(crate) parent: Option<Arc<str>>,
     /// What is configured for it.

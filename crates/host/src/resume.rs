@@ -48,7 +48,7 @@ impl Host {
             tools::leave_out_vanished(&mut options, &mut config, self.observer.as_ref());
         }
         let (id, run) = (run.id().to_owned(), Box::new(run));
-        Ok(Asked { id, parent: None, config, options, what: What::Run { run, lock, inputs } })
+        Ok(Asked { id, name: None, parent: None, config, options, what: What::Run { run, lock, inputs } })
     }
 }
 

@@ -43,6 +43,7 @@ pub struct WorkerPool {
 #[derive(Serialize, Deserialize)]
 struct Job {
     id: String,
+    name: String,
     parent: Arc<str>,
     options: RunOptions,
 }
@@ -75,8 +76,8 @@ impl WorkerPool {
     async fn drive(&self, child: Child) -> Result<Option<RunInfo>, Error> {
         // It is never closed.
         let _permit = self.permits.acquire().await.ok();
-        let Child { id, parent, options } = child;
-        let job = Job { id, parent, options };
+        let Child { id, name, parent, options } = child;
+        let job = Job { id, name, parent, options };
         let line = serde_json::to_string(&job).map_err(|error| Error::internal(&error.to_string()))? + "\n";
         let mut ends = Vec::new();
         while ends.len() < LIVES {

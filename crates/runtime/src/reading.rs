@@ -1,7 +1,8 @@
 //! Reading the journal of a run with what its events only name: graphs, and what the sources of forks had recorded (E-05, E-19).
 
 use crate::ahead::ahead;
-use crate::recorded::{LoadError, beginning, graph_at, graph_of, parsed, unreadable};
+use crate::graphs;
+use crate::recorded::{LoadError, beginning, graph_of, parsed, unreadable};
 use selvedge_engine::{Event, Graph, Record, Recording, State};
 use selvedge_store::{Entry, Store};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl Reading {
         let graph = match (&info.fork, start) {
             (None, _) => graph_of(store, &info)?,
             // A fork's journal begins with its source's graph, whichever it came to.
-            (Some(_), Some(start)) => graph_at(store, run, &start.graph)?,
+            (Some(_), Some(start)) => graphs::of(store, run, &start.graph)?,
             (Some(_), None) => return Err(unreadable(run, "event 1", "it is no beginning")),
         };
         Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new(), begun: None })
@@ -150,7 +151,7 @@ impl Reading {
             }
         });
         if let Some(hash) = &fork.graph {
-            fork.compiled = Some(graph_at(&self.store, &self.run, hash)?);
+            fork.compiled = Some(graphs::of(&self.store, &self.run, hash)?);
         }
         Ok(())
     }

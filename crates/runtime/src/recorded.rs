@@ -39,19 +39,7 @@ pub enum LoadError {
 /// If the store has no readable graph for it.
 pub fn graph_of(store: &Store, info: &RunInfo) -> Result<Arc<Graph>, LoadError> {
     let hash = info.graph.ok_or_else(|| unreadable(&info.id, "its compiled graph", "the run names none"))?;
-    graph_at(store, &info.id, &hash.to_string())
-}
-
-pub(crate) fn graph_at(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, LoadError> {
-    let bytes = store.get_blob(hash.parse()?).map_err(|error| match error {
-        // It belongs to a run, and so does the damage (E-44).
-        StoreError::Damaged { .. } | StoreError::UnknownBlob { .. } => {
-            store.damaged_run(run, &format!("its compiled graph: {}", error.what()))
-        }
-        error => error,
-    })?;
-    let graph = recorded(&bytes);
-    Ok(Arc::new(graph.map_err(|error| unreadable(run, "its compiled graph", &error.to_string()))?))
+    crate::graphs::of(store, &info.id, &hash.to_string())
 }
 
 /// Reads JSON that a run has written: as deep as values and graphs are, with what is around them. How deep values are

@@ -9,7 +9,6 @@ use crate::options::RunOptions;
 use crate::timeline::{CallKind, Followed, NodeTimeline, Timeline};
 use selvedge_dialects::evolve::Score;
 use selvedge_engine::graph::Act;
-use selvedge_engine::template::Template;
 use selvedge_engine::{Budget, EffectId, Failure, FaultKind, Operated, Outcome, Tokens, ToolRequest};
 use selvedge_runtime::{CallContext, Reading};
 use selvedge_store::{RunInfo, RunStatus, Store};
@@ -134,19 +133,21 @@ fn child(bench: &Bench, given: &Given, parent: &Arc<str>) -> Child {
         task.files.iter().for_each(|file| query.extend(["\n- ", file]));
     }
     let mut document = settings.agent.clone();
-    document.insert("name".to_owned(), json!(task.task_id));
     // What it proves becomes public with what the others of its batch do (V-05).
     document.insert("publish".to_owned(), json!(false));
-    document.insert("query".to_owned(), json!(Template::exactly(&query).source()));
+    // It is an input, so that all tasks have one document, and its graph is kept once.
+    document.insert("inputs".to_owned(), json!({"query": {"type": "string"}}));
+    document.insert("query".to_owned(), json!("{{inputs.query}}"));
     let options = RunOptions {
         given: Some(Value::Object(document).to_string()),
         document: settings.folder.join("agent.json"),
         timeout_s: Some(settings.timeout_s),
-        inputs: Map::new(),
+        inputs: Map::from_iter([("query".to_owned(), json!(query))]),
         warnings: Vec::new(),
         ..bench.options.clone()
     };
-    Child { id: format!("{parent}-{}", task.key), parent: Arc::clone(parent), options }
+    let (id, name) = (format!("{parent}-{}", task.key), task.task_id.clone());
+    Child { id, name, parent: Arc::clone(parent), options }
 }
 
 fn not_begun(given: &Given, run: &str, failure: Failure) -> Value {

@@ -14,8 +14,8 @@ async fn v01_a_process_that_ends_as_it_starts_has_had_no_task() {
     let script = format!("echo >> {}; exit 7", begun.display());
     let program = Launcher { program: "/bin/sh".into(), args: vec!["-c".into(), script] };
     let pool = WorkerPool::new(&host, &store, program, 1);
-    let child =
-        Child { id: "batch-1-0".to_owned(), parent: "batch-1".into(), options: RunOptions::default() };
+    let (id, name) = ("batch-1-0".to_owned(), "t1".to_owned());
+    let child = Child { id, name, parent: "batch-1".into(), options: RunOptions::default() };
     let error = pool.run(child).await.unwrap_err();
     assert!(error.is_of_machine(), "{error}");
     assert!(error.to_string().contains("exit status: 7"), "{error}");

@@ -19,7 +19,7 @@ pub async fn work(
     let host = host.within(&store);
     let mut asked = BufReader::new(asked).lines();
     while let Ok(Some(line)) = asked.next_line().await {
-        let Job { id, parent, options } = serde_json::from_str(&line)
+        let Job { id, name, parent, options } = serde_json::from_str(&line)
             .map_err(|error| Error::internal(&format!("this is nothing that a process is asked: {error}")))?;
         if !said(&mut answers, &Answer::Taken).await? {
             return Ok(());
@@ -28,7 +28,7 @@ pub async fn work(
             biased;
             // Nobody waits for it any more: the run stays as it is, and is gone on with elsewhere.
             _ = asked.next_line() => return Ok(()),
-            ended = Children::run(&host, Child { id, parent, options }) => ended,
+            ended = Children::run(&host, Child { id, name, parent, options }) => ended,
         };
         let answer = match ended {
             Ok(Some(_)) => Answer::Ended,
