@@ -15,10 +15,13 @@ use selvedge_runtime::Stop;
 use selvedge_store::{BlobHash, Mode, Store};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Lines of a data set that are written at once.
+const PART: usize = 10_000;
 /// Lines that a data set of a million has grown by when it is checked again.
 const MORE: usize = 1_000;
 /// Recorded calls of each tool that is merged.
@@ -89,7 +92,15 @@ async fn tasks(count: usize) -> Result<()> {
 fn data_set(count: usize) -> Result<()> {
     let folder = folder()?;
     let file = folder.path().join("tasks.jsonl");
-    std::fs::write(&file, lines(0, count))?;
+    // In parts: the most memory that is used is not to be that of this text.
+    let write = |from: usize, to: usize| -> Result<()> {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&file)?;
+        for part in (from..to).step_by(PART) {
+            file.write_all(lines(part, (part + PART).min(to)).as_bytes())?;
+        }
+        Ok(())
+    };
+    write(0, count)?;
     let set = DataSet::open(&file, &file).map_err(|error| format!("{error:?}"))?;
     let check = || -> Result<f64> {
         let start = Instant::now();
@@ -100,7 +111,7 @@ fn data_set(count: usize) -> Result<()> {
     };
     let before = peak_mb();
     let first = check()?;
-    std::fs::write(&file, lines(0, count + MORE))?;
+    write(count, count + MORE)?;
     let again = check()?;
     emit(
         "evolve-data-set",

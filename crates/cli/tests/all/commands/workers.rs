@@ -3,7 +3,7 @@
 
 use super::evolution::{data_set, lines, until};
 use crate::support::{Done, Place, finish};
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Pid, Signal};
 use selvedge_store::{Mode, Store};
 use serde_json::{Value, json};
 use std::process::Child;
@@ -107,27 +107,6 @@ fn v01_a_task_that_ends_its_processes_ends_no_batch() {
     signal(first, Signal::ABORT);
     signal(next_driver_of_t2(&place, &[first]), Signal::KILL);
     only_t2_has_failed(&place, &finish(process).exits(0), &["SIGABRT", "SIGKILL"]);
-}
-
-/// V-01: so is one for which no process has the memory.
-#[test]
-fn v01_a_task_that_needs_too_much_memory_ends_no_batch() {
-    let place = place(5_000);
-    let script = std::fs::read_to_string(place.work().join("script.yaml")).unwrap();
-    let mut rules: Value = serde_json::from_str(&script).unwrap();
-    // What is answered once it has waited can't be held.
-    rules[0]["reply"]["json"]["tool_usage_guidance"] = "x".repeat(24 << 20).into();
-    place.write("script.yaml", &rules.to_string());
-    let process = place.start(&evolve("1"));
-    let mut limited = Vec::new();
-    for _ in 0..2 {
-        let driver = next_driver_of_t2(&place, &limited);
-        // It may allocate nothing more.
-        let none = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
-        rustix::process::prlimit(Some(driver), Resource::As, none).unwrap();
-        limited.push(driver);
-    }
-    only_t2_has_failed(&place, &finish(process).exits(0), &["SIGABRT"]);
 }
 
 /// V-01: such processes end with the one that has started them, and leave the runs to be gone on with.
