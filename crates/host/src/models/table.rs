@@ -11,9 +11,9 @@ use selvedge_models::{Price, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The roles of models that a graph's calls use (C-08).
+/// The roles of models that the calls of a graph and of its inner graphs use (C-08).
 pub fn roles(graph: &Graph) -> Vec<Arc<str>> {
-    let leaves = graph.nodes.values().flat_map(|node| graph.leaves(node));
+    let leaves = graph.all().flat_map(|graph| graph.nodes.values().flat_map(|node| graph.leaves(node)));
     let roles: BTreeSet<Arc<str>> = leaves
         .filter_map(|leaf| match &leaf.act {
             Act::Infer(infer) => Some(infer.model.clone().unwrap_or_else(|| DEFAULT_ROLE.into())),
