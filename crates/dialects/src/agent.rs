@@ -10,15 +10,15 @@ mod lower;
 pub mod operations;
 pub mod prompts;
 pub mod schemas;
-mod settings;
+pub(crate) mod settings;
 
 pub use doc::AgentDoc;
 pub use settings::{Coder, Settings};
 
+use crate::Capabilities;
 use crate::head::each_once;
 use crate::json::Node;
 use crate::leaves::budget_of;
-use crate::steps::Capabilities;
 use crate::{Diagnostics, Source, ToolSource, checks};
 pub(crate) use lower::Lowering;
 use selvedge_engine::graph::{Between, OnEmpty};

@@ -3,12 +3,13 @@
 //! Reading and compiling are two steps because tools have to be found and prepared in between: a document
 //! says which it names ([`Document::tools`]), the caller brings their definitions ([`ToolSource`]).
 
+use crate::Capabilities;
 use crate::agent::{self, AgentDoc};
 use crate::head::Head;
 use crate::leaves;
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
-use crate::steps::{self, Capabilities, StepsDoc};
+use crate::steps::{self, StepsDoc};
 use crate::workflow::{self, WorkflowDoc};
 use crate::{Diagnostics, DocumentLimits, Source, ToolSource, json};
 use selvedge_engine::{Budget, Graph};

@@ -35,6 +35,7 @@
 //! ```
 
 pub mod agent;
+mod capabilities;
 mod checks;
 pub mod compile;
 pub mod diagnostic;
@@ -58,6 +59,7 @@ mod tool_source;
 mod types;
 pub mod workflow;
 
+pub use capabilities::Capabilities;
 pub use checks::unchecked_pattern;
 pub use compile::{Document, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
@@ -66,5 +68,4 @@ pub use files::Files;
 pub use json::{Node, Span, Spanned};
 pub use limits::DocumentLimits;
 pub use recognise::{Dialect, recognise};
-pub use steps::Capabilities;
 pub use tool_source::{NameTrouble, NoTools, ToolSource};

@@ -5,19 +5,20 @@
 
 mod arguments;
 mod check;
-mod doc;
+pub(crate) mod doc;
 mod lower;
 mod prompts;
 mod read;
 mod read_step;
 mod replan;
 
-pub use doc::{Alternative, Capabilities, Parameters, Recovery, Siblings, Step, StepsDoc};
+pub use doc::{Alternative, Parameters, Recovery, Siblings, Step, StepsDoc};
 pub use read::read;
 pub use replan::{compile_more, compiler};
 
 use crate::ToolSource;
-use crate::{Diagnostics, Source, checks};
+use crate::tool_source::BUILT_IN;
+use crate::{Capabilities, Diagnostics, Source, checks};
 use check::Scope;
 use lower::{Lowering, PLANNER};
 use replan::Context;
@@ -25,8 +26,6 @@ use selvedge_engine::Graph;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The source of tools that come with the program: no document and no folder brings them.
-pub(crate) const BUILT_IN: &str = "built-in";
 /// How many tools a graph names that no model is offered: who has more has it explained for these.
 const WITHHELD: usize = 500;
 

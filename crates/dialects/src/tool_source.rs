@@ -4,6 +4,9 @@ use crate::{Finding, Span};
 use selvedge_engine::ToolDef;
 use std::sync::Arc;
 
+/// The source of tools that come with the program: no document and no folder brings them.
+pub(crate) const BUILT_IN: &str = "built-in";
+
 /// Where tool definitions come from.
 pub trait ToolSource {
     /// The tool of this bound name.

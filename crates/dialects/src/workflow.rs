@@ -22,12 +22,12 @@ mod strays;
 
 pub use doc::{InnerBody, WorkNode, WorkflowDoc};
 
+use crate::Capabilities;
 use crate::ToolSource;
 use crate::agent;
 use crate::files::Includes;
 use crate::head::each_once;
 use crate::json::Node;
-use crate::steps::Capabilities;
 use crate::{Diagnostics, DocumentLimits, Source, checks, plan, steps};
 use doc::Does;
 use lower::Compiler;

@@ -2,8 +2,8 @@
 
 use crate::conformance::case::Tool;
 use crate::conformance::ports::Definitions;
+use selvedge_dialects::Capabilities;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::steps::Capabilities;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, read};
 use selvedge_engine::{EDITION, Start};
 use selvedge_world::World;

@@ -5,7 +5,7 @@
 //! private tools belong to. `calls` and `texts` of those that work between rounds are told beside their arguments
 //! ([`selvedge_engine::graph::Told`]).
 
-use crate::steps::BUILT_IN;
+use crate::tool_source::BUILT_IN;
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Effects, Outputs, ToolDef};
 use serde_json::{Value, json};

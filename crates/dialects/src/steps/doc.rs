@@ -1,10 +1,9 @@
 //! The typed step task.
 
-use crate::agent::Settings;
+use crate::Source;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned, offsets_in_string, place_in_string, places_in_string};
 use crate::settings::{Retry, ToolEffects};
-use crate::{DocumentLimits, Source};
 use selvedge_engine::template::{JsonTemplate, OnMissing};
 use std::ops::Range;
 use std::sync::Arc;
@@ -188,19 +187,4 @@ impl Recovery {
             reflections: self.reflections.or(under.reflections),
         }
     }
-}
-
-/// What a step task is compiled with, besides its tools.
-#[derive(Clone, Debug, Default)]
-pub struct Capabilities {
-    /// Whether a model is there that can reflect and plan (`C-08`, `D-17`).
-    pub model: bool,
-    /// The configuration's settings of recovery; the document's own go over them.
-    pub recovery: Recovery,
-    /// Limits of documents: replans keep them too.
-    pub limits: DocumentLimits,
-    /// The configuration's settings of agents.
-    pub agent: Arc<Settings>,
-    /// Calls of models that the run may make, if the document is not the one to say so: an agent keeps one for its answer.
-    pub calls: Option<u64>,
 }

@@ -1,7 +1,8 @@
 //! Reading a step task from its JSON.
 
-use super::doc::{Capabilities, Recovery, Siblings, Step, StepsDoc};
+use super::doc::{Recovery, Siblings, Step, StepsDoc};
 use super::read_step;
+use crate::Capabilities;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape};
 use crate::head::{Head, List, each_once, repeated};

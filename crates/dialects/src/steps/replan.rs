@@ -2,9 +2,10 @@
 //! or refused in words that the model can act on.
 
 use super::check::{self, Scope};
-use super::doc::{Capabilities, Recovery, Siblings, StepsDoc};
+use super::doc::{Recovery, Siblings, StepsDoc};
 use super::lower::Lowering;
 use super::read;
+use crate::Capabilities;
 use crate::ToolSource;
 use crate::diagnostic::shown;
 use crate::json;
@@ -33,7 +34,7 @@ pub fn compiler() -> Arc<ToolDef> {
             effects: Some(Effects::Pure),
             // Counts behaviour: what was compiled before is never compiled again.
             version: "selvedge-compile-2".into(),
-            source: super::BUILT_IN.into(),
+            source: crate::tool_source::BUILT_IN.into(),
             timeout_s: None,
             approval: false,
         })

@@ -8,8 +8,8 @@ use super::world::World;
 use crate::driver::first_attempt;
 use crate::journal::{Journal, Mark, digest};
 use crate::rng::Rng;
+use selvedge_dialects::Capabilities;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::steps::Capabilities;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
     EffectId, Effects, Event, Failure, Fault, Fork, Graph, Input, ModelReply, Outcome, Record, Request,

@@ -8,8 +8,8 @@ use super::world;
 use crate::canon::Msg;
 use crate::journal::Journal;
 use crate::rng::Rng;
+use selvedge_dialects::Capabilities;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::steps::Capabilities;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
     AskKind, EffectId, Effects, Event, Failure, FaultKind, Fork, Graph, Input, ModelReply, Outcome, Record,
