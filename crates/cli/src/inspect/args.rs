@@ -33,7 +33,7 @@ pub(crate) struct RunsArgs {
     /// Runs that other runs began, too, such as the tasks of an evolution
     #[arg(long)]
     pub(crate) children: bool,
-    /// The latest N of them
+    /// The latest N of them: else 1000, or with --json and --waiting all
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) limit: Option<u32>,
 }

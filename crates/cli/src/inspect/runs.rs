@@ -21,6 +21,8 @@ const NAME: usize = 24;
 const SHORT_NAME: usize = 14;
 /// Columns from which on there is room for whole times and names.
 const ROOMY: usize = 100;
+/// Runs that people are shown unasked: each row of the index is proved before it is listed (E-44), and nobody reads on.
+const UNASKED: usize = 1_000;
 
 /// A run of the list.
 struct Row {
@@ -46,12 +48,19 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
     let mut damaged = Vec::new();
-    let rows = match selvedge_host::stores::open(&dir)? {
-        Some(store) if args.waiting => waiting(&store, args, &mut damaged)?,
-        Some(store) => rows(&store, status, args, &mut damaged)?,
+    // One more, to know whether there are more.
+    let unasked = !ui.json && !args.waiting && args.limit.is_none();
+    let most = if unasked { UNASKED + 1 } else { args.limit.map_or(usize::MAX, |limit| limit as usize) };
+    let mut rows = match selvedge_host::stores::open(&dir)? {
+        Some(store) if args.waiting => waiting(&store, args, most, &mut damaged)?,
+        Some(store) => rows(&store, status, args, most, &mut damaged)?,
         None => Vec::new(),
     };
     let ui = super::guarded(ui);
+    if unasked && rows.len() > UNASKED {
+        rows.truncate(UNASKED);
+        ui.note(&format!("the latest {UNASKED} runs; `--limit N` lists more"));
+    }
     if ui.json {
         let runs: Vec<Value> = rows.iter().map(object).collect();
         ui.result(&format!("{}\n", json!({"runs": runs})));
@@ -85,12 +94,12 @@ fn rows(
     store: &Store,
     status: Option<RunStatus>,
     args: &RunsArgs,
+    most: usize,
     damaged: &mut Vec<Error>,
 ) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
-    let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
     // Some that are listed as running may turn out to have ended.
-    let limit = args.limit.filter(|_| status != Some(RunStatus::Running));
+    let limit = u32::try_from(most).ok().filter(|_| status != Some(RunStatus::Running));
     let runs = store.runs(&RunFilter { status, name: args.name.clone(), limit, children: args.children })?;
     damaged.extend(runs.damaged.into_iter().map(Error::from));
     for mut info in runs.sound {
@@ -123,9 +132,9 @@ fn rows(
 }
 
 /// Runs that ask somebody something, each with what it asks: those that wait for it, and those that go on meanwhile.
-fn waiting(store: &Store, args: &RunsArgs, damaged: &mut Vec<Error>) -> Result<Vec<Row>, Error> {
-    let mut all = rows(store, Some(RunStatus::Waiting), args, damaged)?;
-    all.extend(rows(store, Some(RunStatus::Running), args, damaged)?);
+fn waiting(store: &Store, args: &RunsArgs, most: usize, damaged: &mut Vec<Error>) -> Result<Vec<Row>, Error> {
+    let mut all = rows(store, Some(RunStatus::Waiting), args, most, damaged)?;
+    all.extend(rows(store, Some(RunStatus::Running), args, most, damaged)?);
     all.sort_by_key(|row| std::cmp::Reverse(row.info.started_ms));
     for row in &mut all {
         match selvedge_runtime::load(store, &row.info.id, None, None) {
@@ -134,7 +143,7 @@ fn waiting(store: &Store, args: &RunsArgs, damaged: &mut Vec<Error>) -> Result<V
         }
     }
     all.retain(|row| row.info.status == RunStatus::Waiting || !row.asks.is_empty());
-    all.truncate(args.limit.map_or(usize::MAX, |limit| limit as usize));
+    all.truncate(most);
     Ok(all)
 }
 

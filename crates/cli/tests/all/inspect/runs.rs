@@ -2,6 +2,7 @@
 
 use super::world::{completed, driven, end, failed, killed, place, waiting};
 use crate::support::{Place, finish, says};
+use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -125,6 +126,39 @@ fn the_list_can_be_shortened() {
     assert_eq!(ids(&list(&place, &["--name", "SUM", "--limit", "9"])), ["c", "b", "a"]);
     assert_eq!(ids(&list(&place, &["--name", "nothing of the kind"])).len(), 0);
     place.run(&["runs", "--limit", "0"]).exits(2);
+}
+
+#[test]
+fn c15_people_are_shown_the_latest_thousand_and_scripts_all() {
+    let place = place();
+    let store = Store::open(&place.state(), Mode::ReadWrite).unwrap();
+    let run = |n: i64| NewRun {
+        id: format!("run-{n}"),
+        name: "One of many".into(),
+        dialect: "plan".into(),
+        status: RunStatus::Cancelled,
+        started_ms: n,
+        graph: None,
+        scripted: false,
+        options: "{}".into(),
+        fork: None,
+        parent: None,
+    };
+    let begin = |of: std::ops::Range<i64>| {
+        let commits: Vec<_> = of.map(|n| store.create_run(run(n), Vec::new())).collect();
+        commits.into_iter().for_each(|commit| commit.wait().unwrap());
+    };
+    let shown = |options: &[&str]| {
+        let list = place.run(&[&["runs"], options].concat()).exits(0);
+        (list.stdout.lines().filter(|line| line.starts_with("run-")).count(), list.stderr)
+    };
+    begin(0..1_000);
+    assert_eq!(shown(&[]), (1_000, String::new()));
+    begin(1_000..1_005);
+    let (rows, note) = shown(&[]);
+    assert!(rows == 1_000 && note.contains("the latest 1000 runs; `--limit N` lists more"), "{rows}: {note}");
+    assert_eq!(shown(&["--limit", "1003"]), (1_003, String::new()));
+    assert_eq!(ids(&list(&place, &[])).len(), 1_005);
 }
 
 #[test]
