@@ -67,6 +67,10 @@ mod travel;
 mod views;
 mod workflows;
 
+/// That of the binary which is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> std::process::ExitCode {

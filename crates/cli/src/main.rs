@@ -39,6 +39,10 @@ mod words;
 
 use std::process::ExitCode;
 
+/// Runs allocate on one thread and free on another, which the C library's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
     #[cfg(target_os = "linux")]

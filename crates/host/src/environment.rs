@@ -3,6 +3,7 @@
 use selvedge_http::Http;
 use selvedge_sandbox::env::ProcessEnv;
 use selvedge_sandbox::launcher::Launcher;
+use selvedge_store::Store;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,7 @@ pub struct Environment {
     state_dir: Option<PathBuf>,
     launcher: Option<Launcher>,
     http: Arc<OnceLock<Http>>,
+    store: Option<Arc<Store>>,
 }
 
 impl Environment {
@@ -75,6 +77,17 @@ impl Environment {
     #[must_use]
     pub fn with_launcher(self, launcher: Launcher) -> Self {
         Self { launcher: Some(launcher), ..self }
+    }
+
+    /// The same with the store of its state folder open.
+    #[must_use]
+    pub(crate) fn with_store(self, store: Arc<Store>) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
+    /// The store of its state folder, where it is open.
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref()
     }
 
     /// What starts a confined program.
@@ -135,10 +148,10 @@ impl Environment {
     }
 }
 
-/// By what it says, and not by the clients that were made of it.
+/// By what it says, and not by what was opened for it.
 impl PartialEq for Environment {
     fn eq(&self, other: &Self) -> bool {
-        let Self { process, cwd, state_dir, launcher, http: _ } = self;
+        let Self { process, cwd, state_dir, launcher, http: _, store: _ } = self;
         (process, cwd, state_dir, launcher) == (&other.process, &other.cwd, &other.state_dir, &other.launcher)
     }
 }

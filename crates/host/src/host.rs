@@ -28,8 +28,6 @@ pub struct Host {
     pub gate: Gate,
     natives: Vec<NativeTool>,
     state_dir: Option<PathBuf>,
-    /// The store of the state folder, where it is open: runs that begin together share its commits.
-    store: Option<Arc<Store>>,
     /// Who drives the runs that its runs begin, if that is not this process.
     children: Option<Arc<dyn Children>>,
 }
@@ -43,7 +41,6 @@ impl Host {
             gate: Gate::default(),
             natives: Vec::new(),
             state_dir: None,
-            store: None,
             children: None,
         }
     }
@@ -79,7 +76,7 @@ impl Host {
     /// commit.
     #[must_use]
     pub fn sharing(self, store: Arc<Store>) -> Self {
-        Self { store: Some(store), ..self }
+        Self { environment: self.environment.with_store(store), ..self }
     }
 
     /// Who drives the runs that its runs begin (E-39), in this store.
@@ -171,7 +168,7 @@ impl Host {
 
     /// Where a run is that must exist: its state folder, that folder's store, and its full id.
     pub(crate) fn find(&self, run: &str) -> Result<(PathBuf, Arc<Store>, String), Error> {
-        if let Some(store) = &self.store {
+        if let Some(store) = self.environment.store() {
             return Ok((self.state_dir()?, Arc::clone(store), stores::find_run(store, run)?));
         }
         let (dir, store) = stores::open_existing(&self.environment, self.state_dir.as_deref(), run)?;
@@ -185,7 +182,7 @@ impl Host {
     /// It can't be opened or made.
     pub(crate) fn store(&self, state_dir: &Path) -> Result<Arc<Store>, StoreError> {
         let open = || stores::open_or_make(&self.environment, state_dir).map(Arc::new);
-        self.store.as_ref().map_or_else(open, |store| Ok(Arc::clone(store)))
+        self.environment.store().map_or_else(open, |store| Ok(Arc::clone(store)))
     }
 
     /// The tools of a recorded graph, for what goes on from it.

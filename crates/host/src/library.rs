@@ -13,6 +13,7 @@ pub mod replay;
 pub mod samples;
 pub mod verbatim;
 
+use crate::environment::Environment;
 use crate::error::Error;
 use crate::stores;
 use crate::ways::WayOut;
@@ -259,7 +260,7 @@ pub fn short(version: &str) -> &str {
 struct Shelved {
     state: PathBuf,
     /// Opened for reading, once there is a state folder: that may come with the run's first event.
-    store: OnceLock<Store>,
+    store: OnceLock<Arc<Store>>,
     offered: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -272,7 +273,7 @@ impl LibrarySource for Shelved {
         let hash: BlobHash = version.parse().ok()?;
         if self.store.get().is_none() {
             // Another thread may have been first.
-            let _ = self.store.set(stores::open(&self.state).ok()??);
+            let _ = self.store.set(stores::open(&self.state).ok()??.into());
         }
         self.store.get()?.get_blob(hash).ok()
     }
@@ -293,9 +294,14 @@ pub fn count(state: &Path) -> Result<usize, Error> {
 ///
 /// # Errors
 /// `Environment` if the state folder can't be read.
-pub fn source(state: &Path) -> Result<Arc<dyn LibrarySource>, Error> {
+pub fn source(environment: &Environment, state: &Path) -> Result<Arc<dyn LibrarySource>, Error> {
     let mut shelved = Shelved { state: state.to_owned(), store: OnceLock::new(), offered: Vec::new() };
-    if let Some(store) = stores::open(state)? {
+    let open = environment.store().filter(|store| store.dir() == Some(state));
+    let store = match open {
+        Some(store) => Some(Arc::clone(store)),
+        None => stores::open(state)?.map(Arc::new),
+    };
+    if let Some(store) = store {
         let mut names = names::names(&store, state)?;
         if left::end(&store, state, names.open_tasks())? {
             names = names::names(&store, state)?;

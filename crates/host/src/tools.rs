@@ -70,7 +70,7 @@ pub fn settings(
     );
     settings.tool_dirs = chosen.tools.clone();
     settings.config_dirs = config.tool_dirs.clone();
-    settings.library = Some(library::source(state)?);
+    settings.library = Some(library::source(&config.environment, state)?);
     settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
     settings.natives.clone_from(&config.natives);
     settings.mcp = config.mcp.values().cloned().collect();

@@ -125,7 +125,8 @@ impl Drives {
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "S-01", "closing", message).after(BUSY_S)
             );
         }
-        if self.counts().0 < self.most {
+        // Who waits is looked for only where that matters.
+        if self.lock().len() < self.most || self.counts().0 < self.most {
             return Ok(());
         }
         let message = format!("{} runs are going on, which is as many as may (--max-runs)", self.most);
