@@ -280,7 +280,7 @@ impl From<CatalogueErrors> for Error {
     fn from(errors: CatalogueErrors) -> Self {
         let kind = match errors.class() {
             ErrorClass::Document => ErrorKind::Usage,
-            ErrorClass::Environment => ErrorKind::Environment,
+            ErrorClass::Environment | ErrorClass::State => ErrorKind::Environment,
         };
         Self::findings(kind, errors.0.into_iter().map(tool_diagnostic).collect())
     }
@@ -300,6 +300,7 @@ pub fn tool_diagnostic(error: ToolError) -> Diagnostic {
         _ if error.rule == "C-06" => IN_TOOL,
         ErrorClass::Document => "tool",
         ErrorClass::Environment => "tool-environment",
+        ErrorClass::State => "state-unusable",
     };
     let mut diagnostic = Diagnostic::about_file(&file, error.rule, code, &error.message);
     diagnostic.line = error.line;

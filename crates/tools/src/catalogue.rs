@@ -10,7 +10,7 @@ mod stored;
 mod withheld;
 
 pub use confined::ISOLATION_MISSING;
-pub use drafted::Drafted;
+pub use drafted::{Drafted, NotDrafted};
 pub use offered::Offer;
 
 use crate::builtin::{Builtin, BuiltinContext};
@@ -318,7 +318,7 @@ impl Inner {
         if !is_hash(version) {
             return None;
         }
-        let kind = match PythonTool::at_version(&self.shared, version).await {
+        let kind = match PythonTool::at_version(&self.shared, version).await.unwrap_or_default() {
             Some(tool) => Kind::Python(Arc::new(tool)),
             None if let Some(pinned) = self.pinned(version).await => {
                 let def = Arc::new(pinned.tool());

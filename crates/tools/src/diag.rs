@@ -2,6 +2,7 @@
 
 use selvedge_engine::is_hidden;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Whose matter an error is (C-03).
@@ -11,6 +12,8 @@ pub enum ErrorClass {
     Document,
     /// The machine or its configuration is.
     Environment,
+    /// The state folder can't be written, as where the disk is full: nothing may follow from that (E-40).
+    State,
 }
 
 /// A text in one line that can't steer a terminal: what was broken into lines is joined, control characters and those that
@@ -47,7 +50,7 @@ pub(crate) fn shown(name: &str) -> String {
 /// One error: what, where and what to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
-    /// `Document` or `Environment`.
+    /// Whose matter it is.
     pub class: ErrorClass,
     /// The rule it breaks, `A-08`.
     pub rule: &'static str,
@@ -83,6 +86,21 @@ impl ToolError {
     /// Something this machine lacks or refuses.
     pub fn environment(rule: &'static str, message: impl Into<String>) -> Self {
         Self { class: ErrorClass::Environment, ..Self::document(rule, message) }
+    }
+    /// A file of the state folder that can't be written.
+    pub(crate) fn unkept(file: &Path, error: &io::Error) -> Self {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let (message, help) = match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => (
+                format!("no room left to write {}: {error}", file.display()),
+                "free some space (or raise the quota or file-size limit), then resume the run",
+            ),
+            _ => (
+                format!("{} can't be written: {error}", file.display()),
+                "make the folder writable for this user, then resume the run",
+            ),
+        };
+        Self { class: ErrorClass::State, ..Self::document("C-14", message).help(help) }
     }
     /// The same error in a file, at a line if known.
     #[must_use]
@@ -143,10 +161,10 @@ impl std::error::Error for ToolError {}
 pub struct CatalogueErrors(pub Vec<ToolError>);
 
 impl CatalogueErrors {
-    /// `Document` if any error is the document's, else `Environment`.
+    /// `State` if the state folder stands in the way of any, else `Document` if any error is the document's, else `Environment`.
     pub fn class(&self) -> ErrorClass {
-        let document = self.0.iter().any(|error| error.class == ErrorClass::Document);
-        if document { ErrorClass::Document } else { ErrorClass::Environment }
+        let any = |class: &ErrorClass| self.0.iter().any(|error| error.class == *class);
+        [ErrorClass::State, ErrorClass::Document].into_iter().find(any).unwrap_or(ErrorClass::Environment)
     }
 }
 

@@ -29,7 +29,7 @@ mod store;
 pub mod variables;
 mod withheld;
 
-pub use catalogue::{Catalogue, Drafted, ISOLATION_MISSING, Offer};
+pub use catalogue::{Catalogue, Drafted, ISOLATION_MISSING, NotDrafted, Offer};
 pub use command::CommandTool;
 pub use config::CatalogueConfig;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};

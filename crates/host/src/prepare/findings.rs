@@ -41,7 +41,7 @@ pub fn overdeclared(
         let help = format!("{}{}", error.help, file.unwrap_or_default());
         let code = match error.class {
             ErrorClass::Document => "tool-not-allowed",
-            ErrorClass::Environment => VARIABLE_NOT_SET,
+            ErrorClass::Environment | ErrorClass::State => VARIABLE_NOT_SET,
         };
         placed.push(Finding::error(error.rule, code, span, error.message).help(help));
     }

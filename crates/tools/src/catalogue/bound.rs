@@ -23,7 +23,7 @@ impl Catalogue {
             let message = format!("version {version} of the library's tool `{name}` can't be read");
             ToolError::environment("A-23", message)
         };
-        let tool = PythonTool::at_version(shared, version).await.ok_or_else(lost)?.of_library(name);
+        let tool = PythonTool::at_version(shared, version).await?.ok_or_else(lost)?.of_library(name);
         shared.granted.check(name, &tool.meta.declared())?;
         if let Some(error) = self.lacks_isolation().await {
             return Err(error);

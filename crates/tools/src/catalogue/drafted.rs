@@ -21,19 +21,42 @@ pub struct Drafted {
     pub facts: Facts,
 }
 
+/// Why a coder's file is no tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotDrafted {
+    /// What is wrong with it, each in words for the coder.
+    Wrong(Vec<String>),
+    /// Nothing that is known of it: the state folder can't be written.
+    Unkept(ToolError),
+}
+
+impl From<Vec<String>> for NotDrafted {
+    fn from(wrong: Vec<String>) -> Self {
+        Self::Wrong(wrong)
+    }
+}
+
+impl From<ToolError> for NotDrafted {
+    fn from(error: ToolError) -> Self {
+        match error.class {
+            ErrorClass::State => Self::Unkept(error),
+            _ => Self::Wrong(vec![words(&error)]),
+        }
+    }
+}
+
 impl Catalogue {
     /// Takes in a file that a coder has written for a tool of this name: it parses, its metadata is a literal and has
     /// the name, what it declares is allowed in this run, its dependencies install, it has no key in it, and in the
     /// sandbox it loads and says its schema within 30 s.
     ///
     /// # Errors
-    /// What is wrong, each in words for the coder.
-    pub async fn draft(&self, name: &str, text: &str) -> Result<Drafted, Vec<String>> {
+    /// What is wrong.
+    pub async fn draft(&self, name: &str, text: &str) -> Result<Drafted, NotDrafted> {
         of_size(text).map_err(|error| vec![error])?;
         let context = &self.0.shared;
-        let told = |error: ToolError| vec![words(&error)];
         let file = PathBuf::from(format!("{name}.py"));
-        let tool = load_text(context, file, text.as_bytes().to_vec()).await.map_err(told)?;
+        let tool = load_text(context, file, text.as_bytes().to_vec()).await?;
         let mut wrong = Vec::new();
         if tool.meta.name != name {
             wrong.push(format!(
@@ -54,15 +77,18 @@ impl Catalogue {
         }
         wrong.extend(self.lacks_isolation().await.as_ref().map(words));
         if !wrong.is_empty() {
-            return Err(wrong);
+            return Err(wrong.into());
         }
-        tool.prepare(context).await.map_err(|error| vec![unprepared(&tool, &error)])?;
+        tool.prepare(context).await.map_err(|error| match error.class {
+            ErrorClass::State => NotDrafted::Unkept(error),
+            _ => vec![unprepared(&tool, &error)].into(),
+        })?;
         if tool.meta.effects.is_none() && context.isolation.is_possible() {
             // E-22: what it does to the world follows from what holds it.
             context.isolation.found().await;
         }
         let Some(definition) = tool.definition().map(Arc::new) else {
-            return Err(vec!["the file says no schema of its input".to_owned()]);
+            return Err(vec!["the file says no schema of its input".to_owned()].into());
         };
         let facts = tool.meta.facts(definition.input_schema.clone());
         let mut known = self.0.by_version.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,8 +19,7 @@ impl Inner {
     /// Keeps what a run pins, for processes to come.
     pub(super) fn keep_pinned(&self, pinned: &Pinned, version: &str) -> Result<(), ToolError> {
         let copy = self.pinned_file(version);
-        keep(&copy, &pinned.bytes())
-            .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))
+        keep(&copy, &pinned.bytes()).map_err(|e| ToolError::unkept(&copy, &e))
     }
 
     /// What a run has pinned.

@@ -22,7 +22,7 @@ impl Gathered {
             // A library may be large: texts are looked at when they are used.
             let known = match PythonTool::indexed(context, &version) {
                 Some(known) => Some(known),
-                None => PythonTool::at_version(context, &version).await,
+                None => PythonTool::at_version(context, &version).await.unwrap_or_default(),
             };
             match known {
                 Some(tool) => tools.push((Arc::clone(&name), Kind::Python(Arc::new(tool.of_library(&name))))),
@@ -55,7 +55,7 @@ impl Catalogue {
         {
             return Some(text.to_vec());
         }
-        context.restore(version).await?;
+        context.restore(version).await.ok()??;
         text_of(&context.cache, version).await
     }
 

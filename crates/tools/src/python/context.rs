@@ -1,6 +1,7 @@
 //! What all Python tools of a catalogue share.
 
 use crate::config::CatalogueConfig;
+use crate::diag::ToolError;
 use crate::library::LibrarySource;
 use crate::limits::ToolLimits;
 use crate::permissions::Granted;
@@ -97,13 +98,19 @@ impl PythonContext {
     }
 
     /// Puts a version's text back into the cache from where it is kept. `None` if it is kept nowhere.
-    pub(crate) async fn restore(&self, version: &str) -> Option<PathBuf> {
-        let library = Arc::clone(self.library.as_ref()?);
+    ///
+    /// # Errors
+    /// It can't be written there.
+    pub(crate) async fn restore(&self, version: &str) -> Result<Option<PathBuf>, ToolError> {
+        let Some(library) = self.library.clone() else { return Ok(None) };
         let (wanted, copy) = (version.to_owned(), self.cache.join(format!("{version}.py")));
         let restoring = tokio::task::spawn_blocking(move || {
-            let text = library.text(&wanted).filter(|text| sha256(text) == wanted)?;
-            keep(&copy, &text).ok().map(|()| copy)
+            let text = library.text(&wanted).filter(|text| sha256(text) == wanted);
+            let Some(text) = text else { return Ok(None) };
+            keep(&copy, &text).map_err(|e| ToolError::unkept(&copy, &e))?;
+            Ok(Some(copy))
         });
-        restoring.await.ok().flatten()
+        // It fails only when the process is being shut down.
+        restoring.await.unwrap_or(Ok(None))
     }
 }

@@ -209,8 +209,7 @@ fn found(
     if bytes.len() > LARGE {
         // Not kept in memory.
         let copy = cache.join(format!("{version}.py"));
-        keep(&copy, &bytes)
-            .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
+        keep(&copy, &bytes).map_err(|e| ToolError::unkept(&copy, &e))?;
     }
     // What an earlier version of this program let pass is read again, so that it is told of at its place.
     let meta = index.get(&version).filter(|meta| meta.contradiction().is_none());

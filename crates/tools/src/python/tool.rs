@@ -67,10 +67,10 @@ impl PythonTool {
     /// Makes the copy that runs use, with the content that the tool was found with.
     async fn pin(&self) -> Result<(), ToolError> {
         let (Some(text), copy) = (self.text.clone(), self.copy()) else { return Ok(()) };
-        let shown = copy.display().to_string();
+        let shown = copy.clone();
         let keeping = tokio::task::spawn_blocking(move || keep(&copy, &text));
         let kept = keeping.await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
-        kept.map_err(|e| ToolError::environment("A-23", format!("{shown}: {e}")))
+        kept.map_err(|e| ToolError::unkept(&shown, &e))
     }
 
     /// E-22: a tool that can reach nothing but what it reads does no more than read.
@@ -84,20 +84,26 @@ impl PythonTool {
     }
 
     /// A pinned version that may be on disk no more, from the cache.
-    pub(crate) async fn at_version(shared: &PythonContext, version: &str) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Its copy can't be written.
+    pub(crate) async fn at_version(shared: &PythonContext, version: &str) -> Result<Option<Self>, ToolError> {
         if !is_hash(version) {
-            return None;
+            return Ok(None);
         }
         let copy = shared.cache.join(format!("{version}.py"));
         // The cache is trusted only as far as its content fits its name.
         if sha256(&tokio::fs::read(&copy).await.unwrap_or_default()) != version {
-            shared.restore(version).await?;
+            match shared.restore(version).await? {
+                Some(_) => {}
+                None => return Ok(None),
+            }
         }
         if let Some(meta) = shared.index.get(version) {
-            return Some(Self::new(&meta, version.to_owned(), copy, shared));
+            return Ok(Some(Self::new(&meta, version.to_owned(), copy, shared)));
         }
         let (mut tools, _) = load(shared, vec![copy]).await;
-        tools.pop()
+        Ok(tools.pop())
     }
 
     /// A version as far as the index tells, whether or not its text is there.
@@ -183,7 +189,7 @@ impl PythonTool {
         let mut source = tokio::fs::read(&copy).await.unwrap_or_default();
         if sha256(&source) != *self.version
             && (self.text.is_some() && self.pin().await.is_ok()
-                || shared.restore(&self.version).await.is_some())
+                || shared.restore(&self.version).await.is_ok())
         {
             source = tokio::fs::read(&copy).await.unwrap_or_default();
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use selvedge_engine::{EDITION, Graph, Input, ModelReply, ModelRequest, Operated, Record, Start, State};
-use selvedge_runtime::{Controls, Driver, Halt, Journal, Limits, Model, Pending, load};
+use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, Limits, Model, Pending, load};
 use selvedge_store::{BlobHash, Entry, ForkPoint, NewRun, RunStatus};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -238,17 +238,49 @@ async fn drive(process: &Process, state: &mut State, dies: Option<(usize, bool)>
     let (left, done_first) = dies.map_or((usize::MAX, false), |(at, done_first)| (at, done_first));
     let own = Arc::clone(&process.operations);
     let operations = Dying { own, left: AtomicUsize::new(left), done_first, dead: Arc::clone(&dead) };
-    let driver = Driver::new(Arc::new(Silent), Arc::new(process.catalogue.clone()), Limits::default());
-    let driver = driver.with_operations(Arc::new(operations));
-    let mut journal = Journal::stored(Arc::clone(&process.store), process.run.as_str(), state.events());
-    let mut controls = Controls::default();
     tokio::select! {
-        halt = driver.drive(&process.run, state, &mut journal, Vec::new(), &mut controls) => {
+        halt = driven(process, state, Arc::new(operations)) => {
             assert_eq!(halt.unwrap(), Halt::Ended);
             true
         }
         () = dead.notified() => false,
     }
+}
+
+/// Drives a run as far as it goes.
+async fn driven(
+    process: &Process,
+    state: &mut State,
+    operations: Arc<dyn Operations>,
+) -> Result<Halt, DriveError> {
+    let driver = Driver::new(Arc::new(Silent), Arc::new(process.catalogue.clone()), Limits::default());
+    let driver = driver.with_operations(operations);
+    let mut journal = Journal::stored(Arc::clone(&process.store), process.run.as_str(), state.events());
+    driver.drive(&process.run, state, &mut journal, Vec::new(), &mut Controls::default()).await
+}
+
+/// Where copies of tools can't be written, that is no fault of a coder's file: the run stops with the reason, and comes to what it would have
+/// come to once there is room.
+#[tokio::test]
+async fn e40_a_state_folder_that_cant_be_written_is_no_outcome() {
+    let folder = Folder::new();
+    let process = Process::start(&folder, "r1").await;
+    let mut state = begin_with(&process.store, "r1", &task(), None).await;
+    let cache = folder.at("state/cache");
+    let _ = std::fs::remove_dir_all(&cache);
+    std::fs::write(&cache, "in the way").unwrap();
+    let stopped = driven(&process, &mut state, Arc::clone(&process.operations)).await;
+    let error = selvedge_host::Error::from(stopped.unwrap_err());
+    assert!(error.is_of_machine() && error.to_string().contains("can't be written"), "{error}");
+    assert_eq!(events(&process.store), Vec::<Value>::new(), "the library is as it was");
+
+    std::fs::remove_file(&cache).unwrap();
+    drop(process);
+    let process = Process::start(&folder, "r1").await;
+    let mut state = load(&process.store, "r1", None, None).unwrap().state;
+    assert!(drive(&process, &mut state, None).await);
+    let events = events(&process.store);
+    assert_eq!((of_kind(&events, "drafted"), of_kind(&events, "published")), (2, 1), "{events:#?}");
 }
 
 /// A process dies at each operation, before it and between what it did and the run's event of it, and another one goes on: the library

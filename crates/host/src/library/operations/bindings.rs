@@ -3,12 +3,13 @@
 use super::beside;
 use super::place::Task;
 use super::texts::cut;
+use crate::error::Error;
 use crate::library::operations::Undone;
 use crate::library::record;
 use crate::secrets;
 use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Library, Place, Stage};
-use selvedge_tools::{CatalogueErrors, Permissions, ToolError};
+use selvedge_tools::{CatalogueErrors, ErrorClass, Permissions, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +123,7 @@ pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Undone> {
             .await?;
     let (mut tools, mut missing, mut refused) = (Map::new(), Vec::new(), Map::new());
     for name in names {
-        match bound(&task, &shelf, &name).await {
+        match bound(&task, &shelf, &name).await? {
             Ok(Some(tool)) => drop(tools.insert(name.to_string(), json!(*tool))),
             Ok(None) => missing.push(name),
             Err(why) => {
@@ -134,37 +135,49 @@ pub(super) async fn bindings(task: Arc<Task>) -> Result<Value, Undone> {
     Ok(json!({"tools": tools, "missing": missing, "refused": refused}))
 }
 
-async fn bound(task: &Task, shelf: &Shelf, name: &Arc<str>) -> Result<Option<Arc<ToolDef>>, String> {
+/// What a name means, or why it can't be used.
+async fn bound(
+    task: &Task,
+    shelf: &Shelf,
+    name: &Arc<str>,
+) -> Result<Result<Option<Arc<ToolDef>>, String>, Error> {
     let catalogue = &task.bench.catalogue;
     let own = shelf.own.get(name);
     let public =
         || shelf.public.get(name).filter(|_| !catalogue.contains(name) || catalogue.is_of_library(name));
     let tool = match own.or_else(public) {
-        Some(version) => Some(library_tool(task, name, version).await?),
+        Some(version) => library_tool(task, name, version).await?.map(Some),
         // One of the library's that the task has given up.
-        None if catalogue.is_of_library(name) => None,
-        None => catalogue.ready(name).await.map_err(|errors| whole(&errors))?,
+        None if catalogue.is_of_library(name) => Ok(None),
+        None => match catalogue.ready(name).await {
+            Err(errors) if errors.class() == ErrorClass::State => return Err(errors.into()),
+            ready => ready.map_err(|errors| whole(&errors)),
+        },
     };
-    if let Some(tool) = &tool {
-        pinned(task, tool).await?;
-    }
-    Ok(tool)
+    let Ok(Some(tool)) = tool else { return Ok(tool) };
+    Ok(match pinned(task, &tool).await {
+        Ok(()) => Ok(Some(tool)),
+        Err(error) if error.is_of_machine() => return Err(error),
+        Err(error) => Err(error.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default()),
+    })
 }
 
-/// A version of the library's by this name, ready to be called.
+/// A version of the library's by this name, ready to be called; or what is wrong with it.
 pub(super) async fn library_tool(
     task: &Task,
     name: &Arc<str>,
     version: &str,
-) -> Result<Arc<ToolDef>, String> {
-    task.bench.workshop.of_library(name, version).await.map_err(|error| said(&error))
+) -> Result<Result<Arc<ToolDef>, String>, Error> {
+    match task.bench.workshop.of_library(name, version).await {
+        Err(error) if error.class == ErrorClass::State => Err(error.into()),
+        tool => Ok(tool.map_err(|error| said(&error))),
+    }
 }
 
 /// Keeps the text of a tool with the run.
-async fn pinned(task: &Task, tool: &ToolDef) -> Result<(), String> {
+async fn pinned(task: &Task, tool: &ToolDef) -> Result<(), Error> {
     let known = secrets::named(&task.bench.config);
-    let pinned = record::pin(&task.bench.store, &task.bench.catalogue, std::iter::once(tool), &known).await;
-    pinned.map_err(|error| error.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default())
+    record::pin(&task.bench.store, &task.bench.catalogue, std::iter::once(tool), &known).await
 }
 
 /// What is wrong with a tool, in words for who may use it or write it anew.

@@ -1,6 +1,6 @@
 //! A coder's file becomes a version of the task's.
 
-use super::bindings::library_tool;
+use super::bindings::said;
 use super::place::{Changing, Task};
 use super::texts::cut;
 use crate::error::Error;
@@ -8,8 +8,8 @@ use crate::library::operations::Undone;
 use crate::library::short;
 use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Author, Command, Facts, Stage};
-use selvedge_tools::Drafted;
 use selvedge_tools::coder::file_of;
+use selvedge_tools::{Drafted, ErrorClass, NotDrafted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -76,11 +76,12 @@ pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Undone> {
     };
     let valid = match file {
         Ok(file) => validated(&task, &given.name, &file).await,
-        Err(why) => Err(vec![why]),
+        Err(why) => Err(vec![why].into()),
     };
     match valid {
         Ok(valid) => task.once(move |changing| taken(changing, &given, &valid)).await,
-        Err(mut errors) => {
+        Err(NotDrafted::Unkept(error)) => Err(Error::from(error).into()),
+        Err(NotDrafted::Wrong(mut errors)) => {
             errors.extend(excerpt(&given));
             Ok(refused(&given, &errors))
         }
@@ -102,10 +103,12 @@ fn refused(given: &Given, errors: &[String]) -> Value {
 }
 
 /// What a coder wrote for a tool of that name, examined as A-08 says and held against what is allowed in this run; or what is wrong
-/// with it, in words for the coder.
-async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Valid, Vec<String>> {
+/// with it.
+async fn validated(task: &Task, name: &Arc<str>, file: &str) -> Result<Valid, NotDrafted> {
     let Drafted { definition, facts } = task.bench.workshop.draft(name, file).await?;
-    let tool = library_tool(task, name, &definition.version).await.map_err(|why| vec![why])?;
+    let tool = task.bench.workshop.of_library(name, &definition.version).await.map_err(|error| {
+        if error.class == ErrorClass::State { NotDrafted::Unkept(error) } else { vec![said(&error)].into() }
+    })?;
     Ok(Valid { version: Arc::clone(&tool.version), text: file.as_bytes().to_vec(), facts, tool })
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn accept(task: Arc<Task>) -> Result<Value, Undone> {
         }
     }
     let tool = match errors.is_empty() {
-        true => match library_tool(&task, &given.name, &given.version).await {
+        true => match library_tool(&task, &given.name, &given.version).await? {
             Ok(tool) => Some(tool),
             Err(why) => {
                 errors.push(why);

@@ -7,14 +7,14 @@ use selvedge_engine::ToolDef;
 use selvedge_engine::library::Sample;
 use selvedge_store::Store;
 use selvedge_tools::library::LibrarySource;
-use selvedge_tools::{Catalogue, Drafted, ToolError};
+use selvedge_tools::{Catalogue, Drafted, NotDrafted, ToolError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Who makes tools of files: a run's catalogue, in its sandbox, or in tests a world in which a file is what they say.
 pub trait Workshop: Send + Sync {
-    /// What a coder wrote for a tool of that name, examined as A-08 says; or what is wrong with it, in words for the coder.
-    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, Vec<String>>>;
+    /// What a coder wrote for a tool of that name, examined as A-08 says; or what is wrong with it.
+    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, NotDrafted>>;
 
     /// A version of the library's by this name, ready to be called.
     fn of_library<'w>(
@@ -35,7 +35,7 @@ pub trait Workshop: Send + Sync {
 }
 
 impl Workshop for Catalogue {
-    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, Vec<String>>> {
+    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, NotDrafted>> {
         Box::pin(Self::draft(self, name, file))
     }
 

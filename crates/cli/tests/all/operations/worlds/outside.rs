@@ -17,7 +17,7 @@ use selvedge_host::library::replay::{Against, Verdict, better};
 use selvedge_runtime::{CallContext, Model, Pending, Tools};
 use selvedge_store::{BlobHash, Store};
 use selvedge_tools::library::LIBRARY;
-use selvedge_tools::{Drafted, ToolError};
+use selvedge_tools::{Drafted, NotDrafted, ToolError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -220,11 +220,11 @@ fn definition(name: &str, version: &str) -> ToolDef {
 }
 
 impl Workshop for World {
-    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, Vec<String>>> {
+    fn draft<'w>(&'w self, name: &'w str, file: &'w str) -> BoxFuture<'w, Result<Drafted, NotDrafted>> {
         Box::pin(async move {
             match file.lines().next().and_then(|line| line.strip_prefix("# tool ")) {
-                None => Err(vec!["it does not parse".to_owned()]),
-                Some(own) if own != name => Err(vec![format!("`name` is {own} and not {name}")]),
+                None => Err(vec!["it does not parse".to_owned()].into()),
+                Some(own) if own != name => Err(vec![format!("`name` is {own} and not {name}")].into()),
                 Some(_) => {
                     let version = BlobHash::of(file.as_bytes()).to_string();
                     let definition = definition(name, &version);
