@@ -48,6 +48,7 @@ mod size;
 mod sizes;
 mod skip;
 mod splice;
+mod stands;
 mod state;
 mod threads;
 mod timers;

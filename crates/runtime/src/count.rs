@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct Count<'m> {
     run: String,
     model: Option<&'m dyn Model>,
-    /// The event with which the run left its source: what came before counts only if it has retired, as the
-    /// rest is asked, or recalled, again.
+    /// The event with which the run left its source: what came before counts only of nodes that stand,
+    /// as the rest is asked, or recalled, again.
     forked: Option<u64>,
     held: Vec<ModelRequest>,
     /// Requested since the last input: not sent yet.
@@ -38,11 +38,11 @@ impl<'m> Count<'m> {
         }
         if self.forked == Some(state.events() + 1) {
             self.forked = None;
-            let anew = matches!(event, Event::Forked(fork) if fork.graph.is_some());
-            let retired: BTreeSet<Arc<str>> =
-                state.node_views().filter(|view| view.retired).map(|view| Arc::clone(view.node)).collect();
-            let held = std::mem::take(&mut self.held);
-            for request in held.into_iter().filter(|request| !anew && retired.contains(&request.node)) {
+            let Event::Forked(fork) = event else { return };
+            let mut stand = state.standing_ahead(fork);
+            stand.extend(state.node_views().filter(|view| view.retired).map(|view| Arc::clone(view.node)));
+            let (anew, held) = (fork.graph.is_some(), std::mem::take(&mut self.held));
+            for request in held.into_iter().filter(|request| !anew && stand.contains(&request.node)) {
                 self.count(request);
             }
             return;

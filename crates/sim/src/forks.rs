@@ -1,6 +1,10 @@
 //! What must hold for forks (E-19, E-29): without edits a fork comes to its source's end and asks nobody; with an edit
 //! it comes to the end of a run in the edited world, and asks only what nobody has answered.
 
+mod ahead;
+
+pub use ahead::stands;
+
 use crate::canon::is_worded;
 use crate::driver::{Schedule, Sim, first_attempt};
 use crate::journal::Journal;
@@ -75,10 +79,20 @@ impl<'p> Source<'p> {
         seed: u64,
         fork: Fork,
     ) -> Result<Sim<'p>, String> {
+        self.fork_of(&self.sim.journal.cut(shared), edits, seed, fork)
+    }
+
+    /// The same of what of the run is in `prefix`.
+    fn fork_of(
+        &self,
+        prefix: &Journal,
+        edits: &BTreeMap<(String, String), String>,
+        seed: u64,
+        fork: Fork,
+    ) -> Result<Sim<'p>, String> {
         let fork = self.filled(fork)?;
         let schedule = Schedule { seed, ..Schedule::default() };
-        let prefix = self.sim.journal.cut(shared);
-        let mut sim = Sim::forked(&self.sim, &self.graph, schedule, &prefix, fork)?;
+        let mut sim = Sim::forked(&self.sim, &self.graph, schedule, prefix, fork)?;
         sim.world.edits.clone_from(edits);
         sim.run(None)?;
         Ok(sim)

@@ -56,8 +56,8 @@ impl Watch {
             }
             Event::Forked(_) => {
                 let (retired, _) = state.progress();
-                let nodes = state.graph().nodes.values().take(retired);
-                let kept: BTreeSet<String> = nodes.map(|node| node.id.to_string()).collect();
+                let ended = state.node_views().filter(|view| view.ended.is_some());
+                let kept: BTreeSet<String> = ended.map(|view| view.node.to_string()).collect();
                 self.published.retain(|node| kept.contains(node));
                 (self.threads, self.spans, self.retired) = (BTreeMap::new(), BTreeMap::new(), retired);
             }

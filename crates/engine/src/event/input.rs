@@ -45,7 +45,7 @@ pub enum Input {
 }
 
 /// The edition of what is derived that a run begins with today ([`Start::edition`]), and the last one that is known (E-42).
-pub const EDITION: u32 = 5;
+pub const EDITION: u32 = 6;
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,8 @@ pub struct Start {
     /// closes at its end is text (D-09), and a node that a resume begins anew says its warnings anew. From 2 on: the warning
     /// `large-message` (E-28). From 3 on ids of calls make no difference between requests (E-29), and from 4 on what ran afresh makes
     /// nothing outdated if it only looked at the world, on a path that was cut off. From 5 on a used-up budget does not say that the
-    /// run is to be resumed (E-20), and what looks between rounds is told which results a request had.
+    /// run is to be resumed (E-20), and what looks between rounds is told which results a request had. From 6 on what had finished
+    /// ahead of its turn stands in a fork that changes nothing but messages (E-19).
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub edition: u32,
     /// The run that began it, if one did (E-39).

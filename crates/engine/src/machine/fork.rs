@@ -6,6 +6,7 @@ use super::node::{LeafPhase, NodeState, Visit};
 use super::reuse::cache::ReuseCache;
 use super::reuse::places;
 use super::reuse::recording::Recording;
+use super::stands::Stands;
 use super::state::{State, Status};
 use super::usage::Usage;
 use crate::effect::ToolDef;
@@ -13,7 +14,7 @@ use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph, PathsOf};
 use crate::ids::{FrameIx, GraphIx, Ix, NodeIx, NodeRef, ROOT, ThreadIx};
 use crate::template::Template;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where a text stands in a document that was appended to a thread.
@@ -63,9 +64,9 @@ impl State {
             (frame.replans, frame.replanned, frame.unresolved.in_a_row) = (BTreeMap::new(), 0, 0);
         }
         if self.start.edition > 0 {
-            self.forget_warnings(self.begins_anew(first));
+            self.forget_warnings(self.begins_anew(first), &Stands::default());
         }
-        self.begin_again(first);
+        self.begin_again(first, &Stands::default());
     }
 
     /// The first node that begins anew where `first` is the one that had not ended: that itself, unless it goes on with the frames
@@ -104,21 +105,25 @@ impl State {
         }
         self.begin_lineage(None, false);
         let first = NodeRef::root(self.frames.root().first_anew());
+        let stands = self.stands(fork, past);
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
         if let Some(dataflow) = &mut self.frames.root_mut().dataflow {
             dataflow.unresolved.in_a_row = 0;
         }
         self.reuse = ReuseCache::default();
         self.declined.clear();
-        self.frames.root_mut().nodes.values_mut().for_each(NodeState::forget_records);
-        self.inherit(past, &fork.texts, None, first.node);
+        // What is ahead of its turn may yet begin anew, and then takes it.
+        for node in self.frames.root().nodes_from(NodeIx(0)).filter(|node| !stands.is_ahead(*node)) {
+            self.frames[NodeRef::root(node)].forget_records();
+        }
+        self.inherit(past, &fork.texts, None, stands.clone());
         self.settle_into(fork);
-        self.forget_warnings(self.begins_anew(first));
+        self.forget_warnings(self.begins_anew(first), &stands);
         if fork.sequential {
             self.frames.reschedule(true);
         }
         self.change_tools(&fork.tools);
-        self.begin_again(first);
+        self.begin_again(first, &stands);
         // What the source had tried is not this run's (D-25).
         let frame = self.frames.root_mut();
         for node in frame.nodes_from(first.node) {
@@ -132,7 +137,7 @@ impl State {
         self.reuse = ReuseCache::default();
         self.declined.clear();
         self.forget_in_flight();
-        self.inherit(past, &fork.texts, None, NodeIx(0));
+        self.inherit(past, &fork.texts, None, Stands::default());
         self.settle_into(fork);
         if fork.sequential {
             self.frames.reschedule(true);
@@ -153,7 +158,7 @@ impl State {
             self.start.initial.clone_from(initial);
         }
         let places = places(&past.graph, graph);
-        self.inherit(past, &fork.texts, Some(&places), NodeIx(0));
+        self.inherit(past, &fork.texts, Some(&places), Stands::default());
         self.settle_into(fork);
         if self.start.sequential {
             self.frames.reschedule(true);
@@ -188,12 +193,12 @@ impl State {
         self.frames.reschedule(sequential);
     }
 
-    /// The nodes from `first` on are as if they had never started, but for their visits and tries; one that had opened frames
-    /// goes on with these (E-36).
-    pub(crate) fn begin_again(&mut self, first: NodeRef) {
+    /// The nodes from `first` on that do not stand are as if they had never started, but for their visits and tries; one that had
+    /// opened frames goes on with these (E-36).
+    pub(crate) fn begin_again(&mut self, first: NodeRef, stands: &Stands) {
         self.status = Status::Running;
         let anew = self.begins_anew(first);
-        self.drop_from(anew, first.node);
+        self.drop_from(anew, first.node, stands);
         if let Some(dataflow) = &mut self.frames[first.frame].dataflow {
             dataflow.retired = dataflow.retired.min(first.node.0);
             dataflow.unresolved.forget_from(first.node);
@@ -204,15 +209,15 @@ impl State {
         }
     }
 
-    /// What the nodes from `first` on did is undone. Only those before `finished` have finished.
-    pub(crate) fn drop_from(&mut self, first: NodeRef, finished: NodeIx) {
+    /// What the nodes from `first` on did is undone, but for those that stand. Only these and those before `finished` have finished.
+    pub(crate) fn drop_from(&mut self, first: NodeRef, finished: NodeIx, stands: &Stands) {
         self.forget_from(first);
-        for node in self.of(first).nodes_from(first.node) {
+        for node in self.of(first).nodes_from(first.node).filter(|node| !stands.has(*node)) {
             let (tries, counted) = self.tries_so_far(first.sibling(node));
             let row = &mut self.frames[first.sibling(node)];
             *row = NodeState { tries, counted, ..NodeState::new(row.visit) };
         }
-        self.frames[first.frame].rewind(first.node, finished);
+        self.frames[first.frame].rewind(first.node, finished, stands);
     }
 
     /// Where in the document a text stands that `event` appends, the next one of this state's journal (E-19).
@@ -251,41 +256,80 @@ impl State {
     }
 }
 
+impl State {
+    /// What stands in a fork that goes on here: what has retired, and what has finished ahead of its turn. That had waited for all that it
+    /// could observe (P-20), so whatever else begins anew does not change it.
+    pub(super) fn stands(&self, fork: &Fork, past: &Recording) -> Stands {
+        let frame = self.frames.root();
+        let first = frame.first_anew();
+        let retired = Stands { first, ahead: BTreeSet::new() };
+        // Runs of earlier editions begin it anew, and take what is recorded (E-42).
+        let whole = frame.dataflow.as_ref().is_some_and(|dataflow| dataflow.unresolved.nodes.is_empty());
+        if self.start.edition < 6 || !whole {
+            return retired;
+        }
+        // Whom other tools, models and turns concern is the same whoever was faster (E-07): all that has not retired.
+        if !fork.tools.is_empty() || !fork.models.is_empty() || fork.sequential {
+            return retired;
+        }
+        let finished = |node: &NodeIx| frame.done(*node).is_some_and(|done| !done.fatal);
+        let ahead: BTreeSet<NodeIx> = frame.nodes_from(first).filter(finished).collect();
+        // Where the source itself has begun any of it anew since, as after a failure, what that came to counts.
+        let visits = |node: &NodeIx| past.visits.get(&frame.graph.nodes[*node].id).copied().unwrap_or(0);
+        let again = |node: &NodeIx| visits(node) > frame.nodes[*node].visit;
+        let same = Arc::ptr_eq(&past.graph, &frame.graph) || past.graph == frame.graph;
+        if !same || ahead.iter().any(again) {
+            return retired;
+        }
+        Stands { first, ahead }
+    }
+
+    /// The nodes, by id, that have finished ahead of their turn and stand in a fork that goes on here all the same.
+    pub fn standing_ahead(&self, fork: &Fork) -> BTreeSet<Arc<str>> {
+        let stands = fork.past.as_ref().filter(|_| fork.graph.is_none()).map(|past| self.stands(fork, past));
+        let ahead = stands.map(|stands| stands.ahead).unwrap_or_default();
+        ahead.into_iter().map(|node| self.frames.root().graph.nodes[node].id.clone()).collect()
+    }
+}
+
 impl Dataflow {
-    fn rewind(&mut self, first: NodeIx) {
+    fn rewind(&mut self, first: NodeIx, stands: &Stands) {
         self.on_retired.clear();
         self.waiters.values_mut().for_each(Vec::clear);
         self.unresolved.forget_from(first);
         self.replans.split_off(&first);
-        for nodes in self.runtime.values_mut() {
-            nodes.split_off(&first);
-        }
-        for nodes in self.fields.values_mut() {
-            nodes.split_off(&first);
-        }
+        let stays = |node: NodeIx| node < first || stands.has(node);
+        self.runtime.values_mut().for_each(|nodes| nodes.retain(|node, _| stays(*node)));
+        self.fields.values_mut().for_each(|nodes| nodes.retain(|node, ()| stays(*node)));
     }
 }
 
 impl Frame {
     /// What others know of the nodes from `first` on is forgotten.
-    fn rewind(&mut self, first: NodeIx, finished: NodeIx) {
-        self.rewind_orders(finished);
+    fn rewind(&mut self, first: NodeIx, finished: NodeIx, stands: &Stands) {
+        self.rewind_orders(finished, stands);
         if let Some(dataflow) = &mut self.dataflow {
-            dataflow.rewind(first);
+            dataflow.rewind(first, stands);
         }
     }
 
-    /// Orders and threads as they were when only the nodes before `first` had finished.
-    fn rewind_orders(&mut self, first: NodeIx) {
+    /// Orders and threads as they were when only the nodes before `first`, and those that stand, had finished.
+    fn rewind_orders(&mut self, first: NodeIx, stands: &Stands) {
         let Some(dataflow) = &mut self.dataflow else { return };
         let prefixes =
             self.schedule.orders.indices().map(|order| (order, self.schedule.before(order, first)));
         for ((order, prefix), state) in prefixes.zip(dataflow.orders.values_mut()) {
-            *state = OrderState { prefix, ..OrderState::default() };
+            // All that has finished stands, or nothing from `first` on.
+            let ahead = std::mem::take(&mut state.ahead);
+            *state = match stands.any_ahead() {
+                true => OrderState { prefix: state.prefix, ahead, ..OrderState::default() },
+                false => OrderState { prefix, ..OrderState::default() },
+            };
             let ix = ThreadIx::new(order.get());
+            let prefix = state.prefix;
             if let Some(written) = dataflow.threads.get_mut(ix) {
                 written.after.truncate(prefix as usize);
-                written.ahead.clear();
+                written.ahead.retain(|at, _| state.ahead.contains(at));
                 self.threads.rewind(ix, prefix > 0);
             }
         }

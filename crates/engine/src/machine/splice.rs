@@ -4,6 +4,7 @@
 use super::frame::Frame;
 use super::node::{Done, NodePhase, NodeState, Visit};
 use super::nodes::Nodes;
+use super::stands::Stands;
 use super::state::State;
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
@@ -183,12 +184,12 @@ impl State {
         self.note_prior_visits(node);
         // What is under way belongs to nodes that are about to go, and so does what they had to say.
         self.forget_from(node.sibling(NodeIx(0)));
-        self.forget_warnings(node);
+        self.forget_warnings(node, &Stands::default());
         // Schemas of replies are known by place.
         self.checks = Arc::default();
         self.frames[node.frame].replace_from(node.node, graph, schedule);
         self.match_recorded(node);
-        self.begin_again(node);
+        self.begin_again(node, &Stands::default());
     }
 
     /// Visits and tries of an id go on across splices (D-25), so that no effect id comes twice. What ran ahead was
@@ -232,15 +233,16 @@ impl State {
             return;
         }
         self.fill_pool(first);
-        self.forget_warnings(first);
-        self.drop_from(first, node.node);
+        self.forget_warnings(first, &Stands::default());
+        self.drop_from(first, node.node, &Stands::default());
         self.await_from(first, Some(Until::Retired(first.node.0)));
     }
 
-    /// What nodes from `first` on had to say they will say again, if it still holds when they have run again.
-    pub(crate) fn forget_warnings(&mut self, first: NodeRef) {
+    /// What nodes from `first` on had to say they will say again, if it still holds when they have run again; but for those that stand.
+    pub(crate) fn forget_warnings(&mut self, first: NodeRef, stands: &Stands) {
         let mut warnings = std::mem::take(&mut self.warnings);
-        let stays = |name: &Arc<str>| self.node_named(name).is_none_or(|node| !self.is_within(node, first));
+        let of = |name: &Arc<str>| self.within(self.node_named(name)?, first.frame);
+        let stays = |name: &Arc<str>| of(name).is_none_or(|node| node < first || stands.has(node.node));
         warnings.retain(|warning| warning.node.as_ref().is_none_or(stays));
         self.warnings = warnings;
     }

@@ -232,13 +232,12 @@ impl State {
             _ => None,
         }
     }
-    /// Whether a node is `first`, behind it in its frame, or in a frame that such a node opened.
-    pub(crate) fn is_within(&self, mut node: NodeRef, first: NodeRef) -> bool {
-        while node.frame != first.frame {
-            let Some((around, _)) = self.of(node).opened_by else { return false };
-            node = around;
+    /// The node of a frame that a node is itself, or in a frame that it opened.
+    pub(crate) fn within(&self, mut node: NodeRef, frame: FrameIx) -> Option<NodeRef> {
+        while node.frame != frame {
+            node = self.of(node).opened_by?.0;
         }
-        node >= first
+        Some(node)
     }
     pub(crate) fn done(&self, node: NodeRef) -> Option<&Done> {
         self.of(node).done(node.node)

@@ -16,10 +16,13 @@ use std::sync::Arc;
 const AGENDA_KEPT: usize = 1024;
 
 impl State {
-    /// Registers the waits of the nodes from `first` on, and one more if there is one, and queues those that have none
-    /// left.
+    /// Registers the waits of the nodes from `first` on that have not ended, and one more if there is one, and queues those that have
+    /// none left.
     pub(crate) fn await_from(&mut self, first: NodeRef, also: Option<Until>) {
         for node in self.of(first).nodes_from(first.node) {
+            if self.of(first).done(node).is_some() {
+                continue;
+            }
             self.frames[first.frame].register_all(node, also);
             self.wake(first.sibling(node));
         }

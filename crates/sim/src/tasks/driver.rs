@@ -157,11 +157,17 @@ impl<'t> Sim<'t> {
     }
 
     /// A fork of a run that has ended, which shares its first `shared` events and begins in the world as it was left
-    /// (E-19).
+    /// (E-19); with another document, if there is one.
     ///
     /// # Errors
-    /// A journal that does not read.
-    pub fn forked(graph: &Arc<Graph>, source: &Sim<'t>, shared: usize, seed: u64) -> Result<Self, String> {
+    /// A journal that does not read, or a document that is none.
+    pub fn forked(
+        graph: &Arc<Graph>,
+        source: &Sim<'t>,
+        shared: usize,
+        seed: u64,
+        edited: Option<(&'t SimTask, Arc<Graph>)>,
+    ) -> Result<Self, String> {
         let mut past = State::recording(Arc::clone(graph));
         for record in source.journal.records()? {
             past.apply_record(&record);
@@ -177,12 +183,17 @@ impl<'t> Sim<'t> {
         }
         // Which questions the outside has met.
         sim.asked.clone_from(&source.asked);
-        let fork = Fork {
+        let mut fork = Fork {
             source: "source".into(),
             events: source.journal.len() as u64,
             past: Some(Arc::new(past.past())),
             ..Fork::default()
         };
+        if let Some((task, graph)) = edited {
+            sim.task = task;
+            fork.graph = Some(graph.hash().map_err(|error| error.to_string())?.into());
+            fork.compiled = Some(graph);
+        }
         sim.input(Input::Fork(Box::new(fork)))?;
         Ok(sim)
     }

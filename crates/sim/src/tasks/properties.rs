@@ -3,7 +3,7 @@
 use super::driver::{Sim, graph};
 use super::observed::Observed;
 use super::reference;
-use super::task::SimTask;
+use super::task::{Arg, SimTask};
 use crate::driver::first_attempt;
 use crate::replay::replay;
 use crate::rng::Rng;
@@ -117,7 +117,7 @@ pub fn forks(task: &SimTask, seed: u64) -> Result<(), String> {
     }
     for _ in 0..6 {
         let shared = 1 + rng.below(source.journal.len());
-        let mut fork = Sim::forked(&graph, &source, shared, rng.bits())?;
+        let mut fork = Sim::forked(&graph, &source, shared, rng.bits(), None)?;
         fork.run()?;
         // Who looks at the world or asks again may see and hear something else. An answer that did not fit is asked for
         // again, and a person before something is written again.
@@ -131,9 +131,51 @@ pub fn forks(task: &SimTask, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// E-19, E-29: a fork in which a parameter of a step is another one comes to the end of a fresh run of that task, wherever it leaves
+/// its source: what was reused is what that would have said. How many forks took something and were compared.
+///
+/// # Errors
+/// What differs.
+pub fn edited(task: &SimTask, seed: u64) -> Result<usize, String> {
+    let before = graph(task)?;
+    let mut rng = Rng::new(seed);
+    let mut source = Sim::new(task, &before, rng.bits(), rng.chance(30));
+    source.run()?;
+    let mut compared = 0;
+    for _ in 0..4 {
+        let mut other = task.clone();
+        let at = rng.below(other.steps.len().max(1));
+        let Some(step) = other.steps.get_mut(at) else { return Ok(compared) };
+        step.args.insert("n".into(), Arg::Value(rng.within(100, 109).into()));
+        let (after, expected) = (graph(&other)?, reference::run(&other));
+        let shared = 1 + rng.below(source.journal.len());
+        let mut fork = Sim::forked(&before, &source, shared, rng.bits(), Some((&other, after)))?;
+        fork.run()?;
+        once(&fork)?;
+        // Who looks at the world or asks again may see and hear something else, and the steps that a model writes here have the parameters
+        // of the document.
+        let replans = expected.ladder.iter().any(|(_, action)| action == "replan");
+        if expected.status != "completed" || replans || fork.looked > 0 || fork.has_asked() {
+            continue;
+        }
+        let (mut expected, mut found) = (without_tries(expected), settled(&fork));
+        // What the source wrote stays written.
+        (expected.writes, found.writes) = Default::default();
+        expected
+            .same(&found, "edited")
+            .map_err(|error| format!("step {at} edited, at event {shared}: {error}"))?;
+        let mut lines = fork.journal.lines.iter();
+        compared += usize::from(lines.any(|line| line.contains("\"kind\":\"reused\"")));
+    }
+    Ok(compared)
+}
+
 /// What the end of a run is, however it came to it.
 fn settled(sim: &Sim<'_>) -> Observed {
-    let mut observed = sim.observed();
+    without_tries(sim.observed())
+}
+
+fn without_tries(mut observed: Observed) -> Observed {
     observed.results.iter_mut().for_each(|row| row.4 = 0);
     observed.ladder.clear();
     observed

@@ -148,6 +148,15 @@ fn forks_at_every_event() {
 }
 
 #[test]
+fn forks_of_what_had_finished_ahead() {
+    let stands = |plan: &_, seed| forks::stands(plan, seed).map(drop);
+    holds("forks_of_what_had_finished_ahead", stands, Flavour::Any, edits(60));
+    let spared = (0..40).map(|seed| forks::stands(&selvedge_sim::generate::plan(seed, Flavour::Pure), seed));
+    let spared = spared.map(|spared| spared.unwrap_or(0)).sum::<usize>();
+    assert!(spared > 20, "little had finished ahead: {spared} events");
+}
+
+#[test]
 fn forks_that_crash() {
     holds("forks_that_crash", forks::crashing, Flavour::Any, plans(8));
 }

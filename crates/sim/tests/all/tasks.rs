@@ -1,10 +1,10 @@
 //! Step tasks over many seeds: agreement with the reference, resumed runs, forks, and crashes at every event.
 
 use selvedge_engine::Event;
-use selvedge_sim::tasks::properties::{agreement, crashes, forks, resumes};
+use selvedge_sim::tasks::properties::{agreement, crashes, edited, forks, resumes};
 use selvedge_sim::tasks::{driver, generate, reference};
 use std::collections::BTreeSet;
-use support::holds;
+use support::{forks_asked, holds};
 
 #[cfg(test)]
 mod support {
@@ -13,6 +13,11 @@ mod support {
 
     fn number(name: &str) -> Option<u64> {
         std::env::var(name).ok()?.parse().ok()
+    }
+
+    /// Tasks that are edited in forks: as many as the environment asks for, or as others.
+    pub(super) fn forks_asked(default: u64) -> u64 {
+        number("SELVEDGE_SIM_FORKS").unwrap_or(default)
     }
 
     pub(super) fn holds(name: &str, property: Property, tasks: u64) {
@@ -42,6 +47,13 @@ fn tasks_resume() {
 #[test]
 fn tasks_fork() {
     holds("tasks_fork", forks, 60);
+}
+
+#[test]
+fn tasks_fork_with_another_parameter() {
+    holds("tasks_fork_with_another_parameter", |task, seed| edited(task, seed).map(drop), forks_asked(40));
+    let compared = (0..30).map(|seed| edited(&generate::task(seed), seed).unwrap_or(0));
+    assert!(compared.sum::<usize>() > 3, "few forks took something");
 }
 
 #[test]

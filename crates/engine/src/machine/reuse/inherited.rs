@@ -9,6 +9,7 @@ use crate::machine::node::{LeafPhase, NodePhase};
 use crate::machine::opened::FrameStatus;
 use crate::machine::reuse::recording::{Inner, NodePlace, Recording};
 use crate::machine::reuse::spot::{Keys, Spot};
+use crate::machine::stands::Stands;
 use crate::machine::state::State;
 use crate::place::FramePathRef;
 use crate::schedule::Schedule;
@@ -23,20 +24,20 @@ impl Recording {
 }
 
 impl State {
-    /// What the source recorded stands for equal requests at the same places, but for what is final here: nodes before `first`, of a run
-    /// that is a dataflow, and what has ended in frames. `places`: in a fork with another graph, which node stands for one of the source's own.
+    /// What the source recorded stands for equal requests at the same places, but for what is final here: of a run that is a dataflow, the
+    /// nodes that stand, and what has ended in frames. `places`: in a fork with another graph, which node stands for one of the source's own.
     pub(crate) fn inherit(
         &mut self,
         past: &Arc<Recording>,
         texts: &BTreeMap<EffectId, Arc<str>>,
         places: Option<&Places>,
-        first: NodeIx,
+        stands: Stands,
     ) {
         self.reuse.doubt(past.doubtful);
         self.reuse.note_source(past);
         let laid = past.laid(&self.frames, places);
         self.number_frames(&laid);
-        let standing = Arc::new(Standing::new(Arc::clone(&laid), first, &self.frames));
+        let standing = Arc::new(Standing::new(Arc::clone(&laid), stands, &self.frames));
         let mut ahead = Ahead::new(Arc::clone(&laid), Arc::clone(&standing));
         let edited = laid.edited(past, texts);
         let spots: BTreeSet<Spot> = edited.iter().map(|row| row.spot).collect();
@@ -129,6 +130,7 @@ impl State {
             let kept = row.kept.clone();
             match row.own {
                 true if !standing.has(row) && (kept.is_success() || kept.unknown().is_some()) => {}
+                true if standing.is_ahead(row) && self.has_record(row.spot.node, kept.effect()) => {}
                 true => recorder.kept.push((row.site.node.clone(), kept)),
                 false => drop(recorder.inner.kept.insert(kept.effect().clone(), (row.site.clone(), kept))),
             }
@@ -141,6 +143,12 @@ impl State {
             }
         }
         recorder
+    }
+
+    /// Whether a node of the run's own graph has what an effect came to.
+    fn has_record(&self, node: NodeIx, effect: &EffectId) -> bool {
+        let done = self.frames.root().done(node);
+        done.is_some_and(|done| done.records.iter().any(|recorded| recorded.effect == *effect))
     }
 
     /// A node is about to start: of a fork, what its source had recorded there is placed. How often it was started there.
@@ -169,9 +177,13 @@ impl Frame {
 }
 
 impl Frames {
-    /// Whether what a site did stands: it is not begun anew.
-    pub(super) fn is_final(&self, site: &NodePlace) -> bool {
+    /// Whether what a site did stands: it is not begun anew. `stands`: nodes of the run's own dataflow.
+    pub(super) fn is_final(&self, site: &NodePlace, stands: &Stands) -> bool {
         let mut frame = self.root();
+        let first = site.frame.frames().steps().next();
+        if first.and_then(|step| frame.by_id(&step.node)).is_some_and(|node| stands.is_ahead(node)) {
+            return true;
+        }
         for step in site.frame.frames().steps() {
             let Some(node) = frame.by_id(&step.node) else { return false };
             if frame.is_final(node) {

@@ -10,6 +10,7 @@ use crate::effect::EffectId;
 use crate::graph::Graph;
 use crate::ids::{Ix, NodeIx};
 use crate::machine::frame::Frames;
+use crate::machine::stands::Stands;
 use crate::place::FramePath;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -252,18 +253,18 @@ pub(super) fn moved(site: &NodePlace, frames: &Frames, places: Option<&Places>) 
 #[derive(Debug)]
 pub(crate) struct Standing {
     laid: Arc<Laid>,
-    /// Nodes of the run's own dataflow before this one.
-    first: NodeIx,
+    /// Nodes of the run's own dataflow.
+    nodes: Stands,
     /// Frames as they were there.
     frames: Option<Frames>,
     saved: OnceLock<Saved>,
 }
 
 impl Standing {
-    pub(super) fn new(laid: Arc<Laid>, first: NodeIx, frames: &Frames) -> Self {
+    pub(super) fn new(laid: Arc<Laid>, nodes: Stands, frames: &Frames) -> Self {
         let others = laid.rows.iter().any(|row| !row.own) || laid.unknown.iter().any(|(_, _, own, _)| !own);
         let frames = others.then(|| frames.clone());
-        Self { laid, first, frames, saved: OnceLock::new() }
+        Self { laid, nodes, frames, saved: OnceLock::new() }
     }
 
     pub(super) fn has(&self, row: &Row) -> bool {
@@ -272,9 +273,14 @@ impl Standing {
 
     pub(super) fn stands(&self, own: bool, spot: Spot, site: &NodePlace) -> bool {
         match own {
-            true => spot.node < self.first,
-            false => self.frames.as_ref().is_some_and(|frames| frames.is_final(site)),
+            true => self.nodes.has(spot.node),
+            false => self.frames.as_ref().is_some_and(|frames| frames.is_final(site, &self.nodes)),
         }
+    }
+
+    /// Whether a node of the run's own dataflow stands ahead of its turn: what it recorded is still with it.
+    pub(super) fn is_ahead(&self, row: &Row) -> bool {
+        row.own && self.nodes.is_ahead(row.spot.node)
     }
 
     /// What an effect need not ask for again, if its outcome stands.

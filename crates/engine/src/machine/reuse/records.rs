@@ -30,16 +30,17 @@ pub(super) enum Content {
 /// Each call of a model or a tool leaves one until its node retires, and a state of [`State::recording`] keeps them all.
 const _: () = assert!(size_of::<Recorded>() <= 88);
 
-/// What a visit recorded, in order. Most visits record one outcome or none: that takes a pointer, and no list.
+/// What a visit recorded, in order. Most visits record one outcome or none: that takes a pointer, and no list. States that are clones share it, as
+/// forks of a run begin with one for each node that has not retired.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Records(Option<Box<(Recorded, Vec<Recorded>)>>);
+pub(crate) struct Records(Option<Arc<(Recorded, Vec<Recorded>)>>);
 
 impl Records {
     /// Keeps what a request came to (E-29).
     pub(super) fn push(&mut self, recorded: Recorded) {
-        match self.0.as_deref_mut() {
-            Some((_, more)) => more.push(recorded),
-            None => self.0 = Some(Box::new((recorded, Vec::new()))),
+        match &mut self.0 {
+            Some(kept) => Arc::make_mut(kept).1.push(recorded),
+            None => self.0 = Some(Arc::new((recorded, Vec::new()))),
         }
     }
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
@@ -50,6 +51,9 @@ impl Records {
         kept.for_each(|recorded| self.push(recorded));
     }
     pub(super) fn into_iter(self) -> impl Iterator<Item = Recorded> {
-        self.0.into_iter().flat_map(|kept| std::iter::once(kept.0).chain(kept.1))
+        self.0
+            .into_iter()
+            .map(Arc::unwrap_or_clone)
+            .flat_map(|(first, more)| std::iter::once(first).chain(more))
     }
 }
