@@ -29,8 +29,15 @@ pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
         if repeats(&app, &id, &ask, &said.answer).await? {
             return shown(app, id).await;
         }
-        let given = app.host.answer(&id, &answer).await?;
-        heard(app, id, given).await
+        match app.host.answer(&id, &answer).await {
+            Ok(given) => heard(app, id, given).await,
+            // Who said the same was quicker, and has closed it meanwhile.
+            Err(error) if error.is("unknown-ask") => match repeats(&app, &id, &ask, &said.answer).await? {
+                true => shown(app, id).await,
+                false => Err(error.into()),
+            },
+            Err(error) => Err(error.into()),
+        }
     })
 }
 

@@ -67,6 +67,26 @@ fn s07_an_answer_may_be_given_twice() {
     server.ask("POST", &path, Some(&json!({"answer": "I am not"}))).is(404);
 }
 
+/// The same answer by many at once: whoever is first, all are told that it holds.
+#[test]
+fn s07_an_answer_may_be_given_twice_at_the_same_time() {
+    let place = place();
+    let server = Server::start(&place, &[]);
+    for _ in 0..4 {
+        let run = server.begin(asking());
+        server.wait(&run, "waiting");
+        let asks = server.get(&format!("/v1/runs/{run}"))["asks"][0]["ask"].clone();
+        let path = format!("/v1/runs/{run}/asks/{}", asks.as_str().unwrap().replace('/', "%2F"));
+        let said: Vec<u16> = std::thread::scope(|scope| {
+            let one = || server.ask("POST", &path, Some(&json!({"answer": "I am"}))).status;
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(said, [200; 8]);
+        assert_eq!(server.wait(&run, "completed")["output"], "I am");
+    }
+}
+
 #[test]
 fn s03_runs_are_told_by_their_api() {
     let place = place();
