@@ -32,6 +32,9 @@ const asks = write('asks.json', {
 cli('run', asks, '--run-id', 'asks');
 const fails = write('fails.json', { task: evil, nodes: [{ node_type: 'llm-first', node_id: 'refused', node_name: evil, thread_id: 'main', task_prompt: evil }] });
 assert.equal(cli('run', fails, '--script', script, '--run-id', 'fails').status, 'failed');
+// A million letters in one line: what was asked, and what came of it.
+const long = write('long.json', { task: 't', nodes: [{ node_type: 'llm-first', node_id: 'long', thread_id: 'main', task_prompt: 'W'.repeat(1_000_000) }] });
+cli('run', long, '--script', write('long.yaml', `- when: {}\n  reply: { text: ${'A'.repeat(1_000_000)} }\n`), '--run-id', 'long');
 // A tool that a model wrote, with hostile words in all that it says of itself.
 fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(work, 'dates'), { recursive: true });
 const dates = fs.readFileSync(path.join(work, 'dates/script.yaml'), 'utf8');
@@ -52,6 +55,7 @@ const server = await serve(['--script', script, '--documents', 'documents']);
 const views = [
   ['#/runs', 'a.run-row .run-fault'], ['#/run/evil?node=a&tab=main', '.panel .node-call'], ['#/run/evil?node=b&tab=side', '.thread .message'], ['#/run/evil?tab=%3D', '.result'], ['#/run/evil?at=9', '.tag.then'], ['#/run/fails?node=refused', '.panel .fault'],
   ['#/run/asks', '.ask textarea'], ['#/inbox', '.ask textarea'], ['#/library', '.tool-list a'], ['#/library/parse_date', '.tool'], ['#/evolution', 'main'], ['#/diff?a=evil&b=fails', '.diff-message'],
+  ['#/run/long?tab=%3D', '.result .more'], ['#/run/long?node=long&tab=main', '.panel .node-call'], ['#/run/long?tab=main', '.thread .message .more'], ['#/diff?a=evil&b=long', '.diff-message'],
 ];
 for (const [width, scheme] of [[1280, 'light'], [360, 'dark']]) {
   await browse(server, async (page) => {
@@ -60,7 +64,10 @@ for (const [width, scheme] of [[1280, 'light'], [360, 'dark']]) {
       await page.locator(sign).first().waitFor();
       await holds(page, `${hash} at ${width}`);
     }
-    // What is folded, too.
+    // What is folded, too: a page that lays out for minutes has no place for anything.
+    await page.goto(`${server.origin}/#/run/long?tab=%3D`);
+    await page.locator('.result .more').click();
+    await holds(page, 'a million letters');
     await page.goto(`${server.origin}/#/run/evil?node=a`);
     await page.locator('.panel').getByText('Request as sent').click();
     await page.locator('.panel').getByText('Definition').click();

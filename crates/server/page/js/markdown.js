@@ -1,11 +1,12 @@
 /** A safe part of Markdown, as elements that are made one by one: nothing is ever read as HTML, nothing is loaded, and a link says where it
  * leads before it is followed (S-28). */
 import { html, Text } from './ui.js';
+import { Long } from './json.js';
 import { plain } from './text.js';
 
 const INLINE = /`([^`\n]{1,2000})`|\*\*([^*\n]{1,2000})\*\*|__([^_\n]{1,2000})__|\*([^*\s][^*\n]{0,2000})\*|(?<!\w)_([^_\s][^_\n]{0,2000})_(?!\w)|!?\[([^\]\n]{0,300})\]\(([^()\s]{1,2000})\)/g;
-/** What is longer is shown as it is: nobody reads it as a page, and it may be made to be slow. */
-const LONGEST = 60_000;
+/** What is longer is shown as it is, and folds: nobody reads it as a page, and it may be made to be slow. */
+export const LONGEST = 20_000;
 
 /** @param {string} text @param {number} depth @returns {any[]} */
 function inline(text, depth = 0) {
@@ -37,7 +38,7 @@ function table(lines) {
 
 /** Blocks of Markdown. @param {{of: string}} props */
 export function Markdown({ of }) {
-  if (of.length > LONGEST) return html`<div class="markdown"><p class="as-is"><${Text} of=${of} /></p></div>`;
+  if (of.length > LONGEST) return html`<${Long} of=${of} mono=${false} />`;
   const lines = of.replace(/\r\n/g, '\n').split('\n');
   const out = [];
   for (let i = 0; i < lines.length; ) {

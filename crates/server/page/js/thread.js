@@ -1,7 +1,7 @@
 /** A thread as a conversation: who said each message, where it came from, and who saw it (S-23). */
 import { html, Text, useEffect, useMemo, useRef, useState } from './ui.js';
 import { Virtual } from './virtual.js';
-import { Markdown } from './markdown.js';
+import { LONGEST, Markdown } from './markdown.js';
 import { Json, Long } from './json.js';
 import { source } from './source.js';
 import { t } from './words.js';
@@ -28,7 +28,7 @@ export function Content({ of, prose }) {
   const [open, setOpen] = useState(false);
   if (!text) return null;
   if (data !== undefined) return html`<${Json} of=${data} open=${1} />`;
-  if (!prose) return html`<${Long} of=${text} lines=${10} />`;
+  if (!prose || text.length > LONGEST) return html`<${Long} of=${text} lines=${10} mono=${!prose} />`;
   const long = text.length > 3000;
   return html`<${Markdown} of=${long && !open ? text.slice(0, 2400) + '…' : text} />
     ${long && html`<button type="button" class="more" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? t('less') : t('all-of', { n: text.length })}</button>`}`;

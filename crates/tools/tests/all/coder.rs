@@ -5,7 +5,7 @@ use selvedge_engine::{EffectId, Effects, ToolRequest};
 use selvedge_http::Secret;
 use selvedge_runtime::ports::Tools;
 use selvedge_tools::coder::{file_of, safe_name};
-use selvedge_tools::{Catalogue, Network};
+use selvedge_tools::{Catalogue, Network, NotDrafted};
 use serde_json::json;
 
 const RUN: &str = "def run(i): return {'y': i.x + 1}";
@@ -43,7 +43,9 @@ async fn a08_a_coders_file_is_a_tool_of_the_run_by_its_version() {
 }
 
 async fn refused(catalogue: &Catalogue, text: &str) -> Vec<String> {
-    let errors = catalogue.draft("add", text).await.unwrap_err();
+    let NotDrafted::Wrong(errors) = catalogue.draft("add", text).await.unwrap_err() else {
+        panic!("nothing is said of the file")
+    };
     for error in &errors {
         assert!(!error.is_empty() && error.len() < 5000 && !error.contains('\n'), "{error}");
     }
