@@ -33,7 +33,7 @@ cli('run', asks, '--run-id', 'asks');
 const fails = write('fails.json', { task: evil, nodes: [{ node_type: 'llm-first', node_id: 'refused', node_name: evil, thread_id: 'main', task_prompt: evil }] });
 assert.equal(cli('run', fails, '--script', script, '--run-id', 'fails').status, 'failed');
 // A million letters in one line: what was asked, and what came of it.
-const long = write('long.json', { task: 't', nodes: [{ node_type: 'llm-first', node_id: 'long', thread_id: 'main', task_prompt: 'W'.repeat(1_000_000) }] });
+const long = write('long.json', { task: 't', nodes: [{ node_type: 'llm-first', node_id: 'long', node_name: 'long', thread_id: 'main', task_prompt: 'W'.repeat(1_000_000) }] });
 cli('run', long, '--script', write('long.yaml', `- when: {}\n  reply: { text: ${'A'.repeat(1_000_000)} }\n`), '--run-id', 'long');
 // A tool that a model wrote, with hostile words in all that it says of itself.
 fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(work, 'dates'), { recursive: true });
