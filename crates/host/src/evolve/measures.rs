@@ -99,6 +99,9 @@ pub struct Change {
     /// The versions that it was made of, or whose place it takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<Arc<str>>,
+    /// The names of these versions. Earlier versions did not record them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<Arc<str>>,
     /// Names that lead to it from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<Arc<str>>,
@@ -129,11 +132,17 @@ pub struct Separate {
     pub why: String,
 }
 
+impl Accuracy {
+    /// So many right ones of so many; `None` of nothing.
+    pub fn of(right: u64, scored: u64) -> Option<Self> {
+        wilson(right, scored).map(|interval| Self { value: right as f64 / scored as f64, interval })
+    }
+}
+
 impl Figures {
     /// With what follows from the counts.
     pub fn derived(mut self) -> Self {
-        self.accuracy = wilson(self.right, self.scored)
-            .map(|interval| Accuracy { value: self.right as f64 / self.scored as f64, interval });
+        self.accuracy = Accuracy::of(self.right, self.scored);
         self.egl = (self.calls > 0).then(|| self.tools.created as f64 / self.calls as f64);
         self
     }

@@ -40,6 +40,7 @@ fn measured(batches: u32) -> Vec<Measures> {
                 version: version(batch),
                 how: if batch == 1 { How::Created } else { How::Enhanced },
                 from: if batch > 1 { vec![version(batch - 1)] } else { Vec::new() },
+                names: if batch > 1 { vec!["parse_date".into()] } else { Vec::new() },
                 aliases: Vec::new(),
             },
             Change {
@@ -47,6 +48,7 @@ fn measured(batches: u32) -> Vec<Measures> {
                 version: version(1_000 + batch),
                 how: How::Created,
                 from: Vec::new(),
+                names: Vec::new(),
                 aliases: vec![],
             },
         ];
@@ -56,6 +58,7 @@ fn measured(batches: u32) -> Vec<Measures> {
                 version: version(2_000 + batch),
                 how: How::Merged,
                 from: vec![version(1_000 + batch - 1), version(1_000 + batch - 2)],
+                names: vec![format!("tool_{}", batch - 1).into(), format!("tool_{}", batch - 2).into()],
                 aliases: vec!["rows".into()],
             });
         }
@@ -114,4 +117,35 @@ fn v11_no_batch_and_very_many_batches_are_a_page_too() {
     let many = report("x", &measured(3_000));
     assert!(many.len() < 600_000, "{}", many.len());
     assert!(many.contains(">1–25<") && many.contains("are left out"));
+}
+
+/// V-11: what a tool was made of stands beside it with its name and a line, also what no batch had made public before.
+#[test]
+fn v11_the_lineage_says_what_came_of_what() {
+    let merged = |name: &str, version: &str, from: [&str; 2], names: &[&str]| Change {
+        name: name.into(),
+        version: version.into(),
+        how: How::Merged,
+        from: from.map(Into::into).to_vec(),
+        names: names.iter().map(|name| Arc::from(*name)).collect(),
+        aliases: Vec::new(),
+    };
+    let mut first = Measures::after(None, Figures::default());
+    first.changes = vec![
+        merged("dates", "v1", ["m1", "m2"], &["days_between_1", "days_between_2"]),
+        merged("areas", "v2", ["m3", "m4"], &["polygon_area_1", "<b>"]),
+    ];
+    let mut second = Measures::after(Some(&first), Figures::default());
+    // One that the first batch has made, and one of the second batch's tasks; as an earlier version has written it, without names.
+    second.changes = vec![merged("times", "v3", ["v1", "m5"], &[])];
+    let page = report("x", &[first, second]);
+    for name in ["days_between_1", "days_between_2", "polygon_area_1", "&lt;b&gt;", "m5", "dates", "times"] {
+        assert_eq!(page.matches(&format!("\">{name}</text>")).count(), 1, "{name}");
+    }
+    assert_eq!(page.matches("class=\"edge\"").count(), 6);
+    assert!(page.contains("of days_between_1, days_between_2</title>"));
+    // Each box has a place of its own.
+    let boxes = page.split("</title><rect ").skip(1).filter_map(|rest| rest.split(" width").next());
+    let (all, places): (Vec<&str>, BTreeSet<&str>) = (boxes.clone().collect(), boxes.collect());
+    assert_eq!((all.len(), places.len()), (8, 8), "{all:?}");
 }

@@ -143,8 +143,9 @@ fn merge(
         one.places(changing.library()).into_iter().map(|place| Taken { place, version: Arc::clone(version) })
     });
     let taken: Vec<Taken> = taken.collect();
-    let (version, from) =
-        (Arc::clone(version), others.map(|one| Arc::clone(&one.version)).collect::<Vec<_>>());
+    let version = Arc::clone(version);
+    let (from, names): (Vec<Arc<str>>, Vec<Arc<str>>) =
+        others.map(|one| (Arc::clone(&one.version), Arc::clone(&one.name))).unzip();
     let newer = own.is_some_and(|one| !one.is_public())
         && members == [Arc::clone(&name)]
         && from.iter().all(|old| descends(changing.library(), &version, old));
@@ -173,7 +174,7 @@ fn merge(
         })?;
     }
     let how = if newer { How::Enhanced } else { How::Merged };
-    Ok(Change { name, version, how, from, aliases })
+    Ok(Change { name, version, how, from, names, aliases })
 }
 
 /// What a coder has written and was found to do the work of all is proven in the optimisation's own place.
@@ -217,5 +218,6 @@ fn alone(changing: &mut Changing<'_>, one: &Candidate) -> Result<Option<Change>,
         changing.sure(Command::Publish { place, version, name: Some(Arc::clone(&name)) })?;
     }
     let (version, how) = (Arc::clone(&one.version), How::Created);
-    Ok(there.is_none().then_some(Change { name, version, how, from: Vec::new(), aliases: Vec::new() }))
+    let (from, names, aliases) = Default::default();
+    Ok(there.is_none().then_some(Change { name, version, how, from, names, aliases }))
 }
