@@ -232,13 +232,13 @@ impl Evaluating {
             };
             arm.cap(budget);
             heard.arm(name);
-            let summary = arm.go(heard, stop).await?;
+            let (summary, meant) = arm.gone(heard, stop).await?;
             stopped.clone_from(&summary.stopped);
             arms.push(Arm { name: name.clone(), summary });
             if stopped.is_some() {
                 break;
             }
-            scores.insert(name.clone(), arm.scores()?);
+            scores.insert(name.clone(), arm.scores(&meant)?);
         }
         let differences = if stopped.is_none() { self.compared.differences(&scores) } else { Vec::new() };
         Ok(Evaluated { arms, differences, out: self.out.clone(), stopped })

@@ -1,18 +1,17 @@
 //! Batch after batch: from wherever the last process has left it to the end of the data set, or of patience (V-01, V-03).
 
 mod scores;
+mod summary;
 
-use crate::arrivals::{Shared, said};
+use crate::arrivals::{Shared, said, used};
 use crate::checked::Checked;
 use crate::dataset::{DataSet, Part, Task};
 use crate::key::Key;
 use crate::projections::Projections;
 use crate::standing::{Heard, Standing, Stopped, Summary};
 use selvedge_dialects::evolve::{BATCH, Optimise, Score, batch};
-use selvedge_engine::library::Place;
-use selvedge_engine::{Budget, Graph, RunStatus};
+use selvedge_engine::{Budget, Graph, RunStatus, Tokens};
 use selvedge_host::evolve::measures::{Measures, RoleUsage};
-use selvedge_host::library::{self, export};
 use selvedge_host::workers::{Launcher, WorkerPool};
 use selvedge_host::{Begun, Composed, Error, Host, Ready, RunOptions};
 use selvedge_runtime::{Controls, Halt, Reading, Stop, Watcher};
@@ -123,11 +122,21 @@ impl Prepared {
     /// The data set is wrong, the folder of another one, or something can't be read or written. What is recorded stays, and the same again
     /// goes on.
     pub async fn go(&self, heard: &Arc<dyn Heard>, stop: &Stop) -> Result<Summary, Error> {
+        self.gone(heard, stop).await.map(|(summary, _)| summary)
+    }
+
+    /// The same, with the tasks that are meant.
+    pub(crate) async fn gone(
+        &self,
+        heard: &Arc<dyn Heard>,
+        stop: &Stop,
+    ) -> Result<(Summary, HashSet<Key>), Error> {
         let evolution = &self.evolution;
         let checked = evolution.data_set.check(evolution.part, Some(&self.out))?;
         let projections = Projections::open(&self.out, &self.id, evolution.data_set.path())?;
         checked.keep(evolution.data_set.path(), projections.dir())?;
         let shared = Arc::new(Shared {
+            meant: checked.keys().collect(),
             projections: Mutex::new(projections),
             standing: Mutex::new(Standing { tasks: checked.tasks, ..Standing::default() }),
             heard: Arc::clone(heard),
@@ -151,7 +160,7 @@ impl Prepared {
         heard.begins(&going.shared.standing(), &going.checked.left_out);
         let stopped = going.all().await?;
         going.report()?;
-        going.summary(stopped)
+        Ok((going.summary(stopped)?, going.shared.meant.clone()))
     }
 }
 
@@ -201,13 +210,24 @@ impl Going<'_> {
             known.checked_sub(1).and_then(|at| done.get(at)).filter(|_| self.shared.projections().is_whole());
         let from = last.map_or(0, |last| last + 1);
         let numbers: Vec<u64> = self.batches.range(from..).map(|(number, _)| *number).collect();
+        let mut open = Tokens::default();
         for number in numbers {
-            self.written(number)?;
+            let used = self.written(number)?;
+            if self.is_open(number) {
+                open.add(&used);
+            }
         }
         for number in done.iter().skip(known.min(done.len().saturating_sub(1))) {
             self.measured(*number, known)?;
         }
+        self.shared.standing_mut().used(&open);
         Ok(())
+    }
+
+    /// Whether a batch is still to be gone on with.
+    fn is_open(&self, number: u64) -> bool {
+        let status = self.batches.get(&number);
+        status.is_some_and(|status| !matches!(status, Stored::Completed | Stored::Cancelled))
     }
 
     /// What a batch came to that is done, which its run says; written unless so many batches have their line already.
@@ -218,27 +238,33 @@ impl Going<'_> {
         if measures.batch as usize > known {
             self.shared.projections().measured(&measures)?;
         }
+        let mut standing = self.shared.standing_mut();
+        (standing.tokens, standing.cost) = (0, 0.0);
+        measures.total.roles.values().for_each(|role| standing.used(&role.tokens));
+        drop(standing);
         self.last = Some(measures);
         Ok(())
     }
 
-    /// Writes the lines of a batch that its journal has.
-    fn written(&self, number: u64) -> Result<(), Error> {
-        let mut failed = Ok(());
+    /// Writes the lines of a batch that its journal has; what was used by all that stands there.
+    fn written(&self, number: u64) -> Result<Tokens, Error> {
+        let (mut failed, mut all) = (Ok(()), Tokens::default());
         let mut reading = Reading::open(&self.prepared.store, &self.run(number))?;
         let mut projections = self.shared.projections();
         reading.records(1, u64::MAX, |record| {
-            if let (Some(said), Ok(())) = (said(record), &failed) {
+            let said = said(record);
+            all.add(&used(record, said.as_ref()));
+            if let (Some(said), Ok(())) = (said, &failed) {
                 failed = projections.predicted(&said).map(drop);
             }
         })?;
-        failed
+        failed.map(|()| all)
     }
 
     /// Counts what is done of the part that is meant.
     fn stand(&self) {
         let (projections, mut standing) = (self.shared.projections(), self.shared.standing_mut());
-        for line in self.checked.keys().filter_map(|key| projections.line(key)) {
+        for line in self.shared.meant.iter().filter_map(|key| projections.line(*key)) {
             standing.done += 1;
             standing.failed += u64::from(!line.completed);
         }
@@ -250,12 +276,8 @@ impl Going<'_> {
 
     /// Batch after batch; why it was stopped, if it was.
     async fn all(&mut self) -> Result<Option<Stopped>, Error> {
-        let open = self
-            .batches
-            .iter()
-            .filter(|(_, status)| !matches!(status, Stored::Completed | Stored::Cancelled));
-        let open: Vec<u64> = open.map(|(number, _)| *number).collect();
-        for number in open {
+        let open = self.batches.keys().copied().filter(|number| self.is_open(*number));
+        for number in open.collect::<Vec<u64>>() {
             if let Some(stopped) = self.gone_on(number).await? {
                 return Ok(Some(stopped));
             }
@@ -362,6 +384,7 @@ impl Going<'_> {
                 self.batches.insert(number, Stored::Completed);
                 let known = usize::try_from(self.shared.projections().batches()).unwrap_or(usize::MAX);
                 self.measured(number, known)?;
+                self.shared.heard.measured(number, &self.shared.standing());
                 Ok(None)
             }
             (Halt::Interrupted, _) => Ok(Some(Stopped::Interrupted)),
@@ -369,31 +392,5 @@ impl Going<'_> {
                 Ok(Some(Stopped::Batch { run: id, status, why: fault.map(|fault| fault.message) }))
             }
         }
-    }
-
-    /// Writes what the batches came to as a page, and the library that they have left as a folder (V-15).
-    fn report(&self) -> Result<(), Error> {
-        let Prepared { evolution, store, out, .. } = self.prepared;
-        let name = evolution.data_set.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        self.shared.projections().report(&name.unwrap_or_default())?;
-        let library = library::read(store)?;
-        export::replace(&out.join(LIBRARY), (Some(store), &library), |_| true).map(drop)
-    }
-
-    fn summary(&self, stopped: Option<Stopped>) -> Result<Summary, Error> {
-        let Prepared { store, out, .. } = self.prepared;
-        let Standing { tasks, done, failed, .. } = self.shared.standing();
-        let tools = library::read(store)?.names(&Place::Library).count() as u64;
-        let batches = self.batches.len() as u64;
-        Ok(Summary {
-            tasks,
-            done,
-            failed,
-            measures: self.last.clone(),
-            batches,
-            tools,
-            out: out.clone(),
-            stopped,
-        })
     }
 }

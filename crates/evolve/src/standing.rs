@@ -1,8 +1,8 @@
 //! How far an evolution is, what it came to, and who hears of it (V-14, V-15).
 
 use selvedge_dialects::Diagnostic;
-use selvedge_engine::RunStatus;
-use selvedge_host::evolve::measures::Measures;
+use selvedge_engine::{RunStatus, Tokens};
+use selvedge_host::evolve::measures::{Accuracy, Measures};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -20,9 +20,17 @@ pub trait Heard: Send + Sync {
     fn batch(&self, run: &str, number: u64) {
         let _ = (run, number);
     }
-    /// A task has come to its end: its line, and how it stands now.
-    fn task(&self, said: &Value, standing: &Standing) {
-        let _ = (said, standing);
+    /// A task has come to its end: its line, whether it is meant now, and how it stands.
+    fn task(&self, said: &Value, meant: bool, standing: &Standing) {
+        let _ = (said, meant, standing);
+    }
+    /// More was used.
+    fn used(&self, standing: &Standing) {
+        let _ = standing;
+    }
+    /// A batch is done, with all that comes after its tasks (V-05).
+    fn measured(&self, number: u64, standing: &Standing) {
+        let _ = (number, standing);
     }
 }
 
@@ -43,10 +51,18 @@ pub struct Standing {
     pub scored: u64,
     /// Those of them that are right.
     pub right: u64,
-    /// Tokens of the tasks that ended in this process.
+    /// Tokens of all that was done so far, also by earlier processes, and after tasks.
     pub tokens: u64,
     /// What they cost.
     pub cost: f64,
+}
+
+impl Standing {
+    /// More was used.
+    pub(crate) fn used(&mut self, tokens: &Tokens) {
+        self.tokens = self.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
+        self.cost += tokens.cost;
+    }
 }
 
 /// What it came to.
@@ -58,7 +74,11 @@ pub struct Summary {
     pub done: u64,
     /// Those of them that came to no answer.
     pub failed: u64,
-    /// What the batches came to, once there is one.
+    /// Those of them that are scored, and whose batch is done.
+    pub scored: u64,
+    /// Those of these that are right.
+    pub right: u64,
+    /// What the batches came to, once there is one, with the tasks that are no longer meant.
     pub measures: Option<Measures>,
     /// Batches so far.
     pub batches: u64,
@@ -68,6 +88,13 @@ pub struct Summary {
     pub out: PathBuf,
     /// Why it has stopped before the end, if it has.
     pub stopped: Option<Stopped>,
+}
+
+impl Summary {
+    /// The share of right answers, of the tasks that are meant.
+    pub fn accuracy(&self) -> Option<Accuracy> {
+        Accuracy::of(self.right, self.scored)
+    }
 }
 
 /// Why an evolution has stopped before the end of its data set.

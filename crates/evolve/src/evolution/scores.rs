@@ -8,11 +8,30 @@ use selvedge_engine::FaultKind;
 use selvedge_host::Error;
 use selvedge_store::RunStatus as Stored;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// What a task was scored as.
+pub(super) struct Score<'r> {
+    task_id: &'r str,
+    pub(super) right: bool,
+    /// The budget has ended it.
+    cut_off: bool,
+}
 
 impl Prepared {
-    /// Which predictions are right, of the tasks that are scored and were not cut off by the budget.
-    pub(crate) fn scores(&self) -> Result<Scores, Error> {
+    /// Which predictions are right, of these tasks: those that are scored and were not cut off by the budget.
+    pub(crate) fn scores(&self, meant: &HashSet<Key>) -> Result<Scores, Error> {
         let mut scores = Scores::new();
+        self.each_score(|key, score| {
+            if meant.contains(&key) && !score.cut_off {
+                scores.insert(key, (score.task_id.to_owned(), score.right));
+            }
+        })?;
+        Ok(scores)
+    }
+
+    /// Each task that is scored, of the batches that are done.
+    pub(super) fn each_score(&self, mut each: impl FnMut(Key, Score<'_>)) -> Result<(), Error> {
         for (run, status) in self.store.runs_named(&format!("{}-", self.id))? {
             if status != Stored::Completed {
                 continue;
@@ -26,11 +45,11 @@ impl Prepared {
                 let right = path.get("correct").or_else(|| task.get("correct")).and_then(Value::as_bool);
                 let fault = task.get("fault").and_then(|fault| fault.get("kind")).and_then(Value::as_str);
                 let cut_off = fault == Some(FaultKind::BudgetExceeded.name());
-                if let (Some(key), Some(right), false) = (Key::of_run(text("run")), right, cut_off) {
-                    scores.insert(key, (text("task_id").to_owned(), right));
+                if let (Some(key), Some(right)) = (Key::of_run(text("run")), right) {
+                    each(key, Score { task_id: text("task_id"), right, cut_off });
                 }
             }
         }
-        Ok(scores)
+        Ok(())
     }
 }

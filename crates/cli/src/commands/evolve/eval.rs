@@ -92,7 +92,7 @@ fn object(evaluated: &Evaluated) -> Value {
         let roles = || total.into_iter().flat_map(|total| total.roles.values());
         json!({
             "name": arm.name, "tasks": summary.tasks, "done": summary.done, "failed": summary.failed, "tools": summary.tools,
-            "accuracy": total.and_then(|total| total.accuracy).map(|accuracy| accuracy.value), "calls": total.map_or(0, |total| total.calls),
+            "accuracy": summary.accuracy().map(|accuracy| accuracy.value), "calls": total.map_or(0, |total| total.calls),
             "tokens": roles().map(|used| used.tokens.input + used.tokens.output).sum::<u64>(),
             "cost": roles().map(|used| used.tokens.cost).sum::<f64>(),
         })
@@ -117,8 +117,7 @@ fn page(evaluated: &Evaluated) -> String {
     let Evaluated { arms, differences, out, .. } = evaluated;
     let mut rows = Vec::new();
     for Arm { name, summary } in arms {
-        let accuracy = summary.measures.as_ref().and_then(|measures| measures.total.accuracy);
-        let accuracy = accuracy.map(|found| percent(found.value)).unwrap_or_else(|| "-".to_owned());
+        let accuracy = summary.accuracy().map(|found| percent(found.value)).unwrap_or_else(|| "-".to_owned());
         rows.push([
             name.clone(),
             summary.tools.to_string(),

@@ -89,7 +89,18 @@ impl Heard for Told {
         self.line(&known, &format!("{} (run {run})", self.ui.paint("1", &format!("batch {number}"))));
     }
 
-    fn task(&self, said: &Value, standing: &Standing) {
+    fn used(&self, standing: &Standing) {
+        self.note(|known| known.standing = standing.clone());
+    }
+
+    fn measured(&self, number: u64, standing: &Standing) {
+        let known = self.note(|known| known.standing = standing.clone());
+        if self.picture.is_none() {
+            self.line(&known, &format!("batch {number} done ({})", Self::standing(&known)));
+        }
+    }
+
+    fn task(&self, said: &Value, meant: bool, standing: &Standing) {
         let known = self.note(|known| known.standing = standing.clone());
         let text = |name: &str| said.get(name).and_then(Value::as_str).unwrap_or_default();
         let correct = said.get("correct").and_then(Value::as_bool);
@@ -106,19 +117,19 @@ impl Heard for Told {
         let fault = said.get("fault").and_then(|fault| fault.get("message")).and_then(Value::as_str);
         let why = fault.map(|fault| format!(": {}", one_line(fault, WHY))).unwrap_or_default();
         let id = one_line(text("task_id"), ID);
+        let meant = if meant { "" } else { ", whose line is no longer meant" };
         let standing = match &self.picture {
             Some(_) => format!(" (run {})", text("run")),
             None => format!(" ({})", Self::standing(&known)),
         };
-        self.line(&known, &format!("{status} {id}{why}{standing}"));
+        self.line(&known, &format!("{status} {id}{meant}{why}{standing}"));
     }
 }
 
 /// Prints what it came to.
 pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
-    let Summary { tasks, done, failed, measures, batches, tools, out, stopped } = summary;
-    let total = measures.as_ref().map(|measures| &measures.total);
-    let accuracy = total.and_then(|total| total.accuracy);
+    let Summary { tasks, done, failed, scored, right, batches, tools, out, stopped, .. } = summary;
+    let accuracy = summary.accuracy();
     if ui.json {
         let object = json!({
             "tasks": tasks, "done": done, "failed": failed, "accuracy": accuracy.map(|accuracy| accuracy.value), "batches": batches, "tools": tools, "out": out,
@@ -126,10 +137,9 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
         ui.result(&format!("{object}\n"));
     } else {
         let mut text = format!("{done} of {tasks} tasks done, {failed} of them failed\n");
-        if let (Some(total), Some(accuracy)) = (total, accuracy) {
+        if let Some(accuracy) = accuracy {
             let (low, high) = (accuracy.interval.low * 100.0, accuracy.interval.high * 100.0);
             let share = accuracy.value * 100.0;
-            let (right, scored) = (total.right, total.scored);
             text.push_str(&format!(
                 "{right} of {scored} right: {share:.1} % (95 %: {low:.1} to {high:.1})\n"
             ));

@@ -146,6 +146,40 @@ fn v03_an_edited_line_is_another_task() {
     assert_eq!((predictions.len(), children(&place).len()), (TASKS + 1, TASKS + 1));
 }
 
+/// V-01, V-14: of a batch that is half done when lines of it are edited only those tasks count that are meant now, and what earlier processes have
+/// used is in the figures.
+#[test]
+fn v01_what_is_no_longer_meant_does_not_count() {
+    let place = place(0);
+    data_set(&place, 4);
+    let script = std::fs::read_to_string(place.work().join("script.yaml")).unwrap();
+    let mut rules: Vec<Value> = serde_json::from_str(&script).unwrap();
+    let slow = json!({"when": {"node": "executor", "contains": "Say 3."}, "reply": {"text": "Said.", "delay_ms": 600_000}});
+    rules.insert(0, slow);
+    place.write("script.yaml", &json!(rules).to_string());
+    let words = ["evolve", "tasks.jsonl", "--out", "out", "--script", "script.yaml", "--batch-size", "4"];
+    let mut process = place.start(&words);
+    let file = place.work().join("out/predictions.jsonl");
+    until("three tasks have ended", || lines(&file).len() == 3);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    place.write("script.yaml", &script);
+    // One that is done, and one that is not.
+    let text = std::fs::read_to_string(place.work().join("tasks.jsonl")).unwrap();
+    place.write("tasks.jsonl", &text.replace("Say 2.", "Say two.").replace("Say 3.", "Say three."));
+    let done = place.run(&words).exits(0);
+    let told = |what: &str| done.stderr.lines().filter(|line| line.contains(what)).count();
+    assert!(done.stderr.contains("4 tasks, 2 of them done before"), "{done:#?}");
+    assert!(done.stderr.contains("right t3, whose line is no longer meant (2 of 4 done"), "{done:#?}");
+    // The last task, and the end of its batch.
+    assert_eq!((told("(4 of 4 done"), told("batch 2 done (4 of 4 done, 42 tokens)")), (2, 1), "{done:#?}");
+    assert!(done.stdout.starts_with("4 of 4 tasks done, 0 of them failed\n4 of 4 right"), "{done:#?}");
+    assert_eq!(lines(&file).len(), 6);
+    // A part of it is as much as that.
+    let part = place.run(&[&words[..], &["--limit", "1"]].concat()).exits(0);
+    assert!(part.stdout.starts_with("1 of 1 tasks done, 0 of them failed\n1 of 1 right"), "{part:#?}");
+}
+
 /// E-39: who cancels a run cancels those that it has begun; the same command begins their tasks anew.
 #[test]
 fn e39_a_cancel_reaches_the_runs_of_tasks() {

@@ -12,7 +12,21 @@ fn evolve(example: &Example, out: &str, limit: &str) -> (Value, Vec<Value>) {
     let done = example.call(&[&words[..], &options].concat());
     assert_eq!(done.code, Some(0), "{done:#?}");
     let measures = std::fs::read_to_string(example.folder.join(out).join("measures.jsonl")).unwrap();
-    (done.json(), measures.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    let measures: Vec<Value> = measures.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    agrees(&done.stderr, &measures);
+    (done.json(), measures)
+}
+
+/// V-14: what is told when a batch is done has used what its measures say, its optimisation too.
+fn agrees(told: &str, measures: &[Value]) {
+    let told: Vec<&str> = told.lines().filter(|line| line.contains(" done (")).collect();
+    assert_eq!(told.len(), measures.len(), "{told:#?}");
+    for (line, batch) in told.iter().zip(measures) {
+        let roles = batch["total"]["roles"].as_object().unwrap().values();
+        let used: u64 =
+            roles.flat_map(|role| [&role["input"], &role["output"]]).map(|n| n.as_u64().unwrap()).sum();
+        assert!(used > 0 && line.contains(&format!(", {used} tokens")), "{line}: {used}");
+    }
 }
 
 /// Counts of a batch, under the names of the example's own figures.
@@ -47,6 +61,9 @@ fn v11_what_the_batches_of_the_example_come_to() {
     families(&example, &batches, &expected["families"]);
     let page = std::fs::read_to_string(example.folder.join("results/report.html")).unwrap();
     assert!(page.contains("polygon_area") && page.ends_with("</html>\n"), "{page}");
+    // Each of the six tools is of two, whose boxes have their names.
+    assert_eq!(page.matches("class=\"edge\"").count(), 12);
+    assert_eq!(page.matches("<g class=\"tool").count(), 18);
     // A second pass has all that it needs.
     let (summary, batches) = evolve(&example, "again", "12");
     assert_eq!((&summary["accuracy"], batches.len()), (&json!(1.0), 1));
