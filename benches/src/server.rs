@@ -209,6 +209,8 @@ pub(crate) fn watchers() -> Result<()> {
         Ok::<_, Box<dyn std::error::Error>>(seen)
     })?;
     let wall = began.elapsed().as_secs_f64();
+    let (cores, peak) = ((server.cpu_s()? - cpu) / wall, memory_mb(pid, "VmHWM")?);
+    // A look at the run, which folds all of it, is none of a watcher's.
     let run: Value = serde_json::from_str(&server.ask("GET", "/v1/runs/watched", "")?)?;
     let events = run.get("events").and_then(Value::as_u64).unwrap_or(0);
     let complete = seen.iter().filter(|last| **last == events).count();
@@ -216,9 +218,9 @@ pub(crate) fn watchers() -> Result<()> {
         "watchers",
         json!({"watchers": WATCHERS, "got_every_event_once_in_order": complete, "events": events, "seconds": wall,
                "events_a_second": events as f64 / wall, "mb_sent": bytes.load(Ordering::Relaxed) as f64 / 1e6,
-               "server_peak_rss_mb": memory_mb(pid, "VmHWM")?, "server_rss_mb": memory_mb(pid, "VmRSS")?,
+               "server_peak_rss_mb": peak, "looked_at_rss_mb": memory_mb(pid, "VmRSS")?,
                "rss_mb_by_tenths": grown.lock().map(|grown| grown.clone()).unwrap_or_default(),
-               "server_cores": (server.cpu_s()? - cpu) / wall}),
+               "server_cores": cores}),
     );
     match complete == WATCHERS {
         true => Ok(()),

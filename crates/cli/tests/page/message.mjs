@@ -23,11 +23,11 @@ await browse(server, async (page) => {
   const status = await page.evaluate(async () => (await fetch('/v1/documents/agent/runs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"run_id":"month"}' })).status);
   assert.equal(status, 201);
   await page.goto(`${server.origin}/#/run/month`);
-  const form = page.locator('form.message');
+  const form = page.locator('form.say');
   await form.locator('input').fill('No, it is April.');
   await accessible(page, 'a run that hears messages');
   await form.locator('button').click();
-  await page.waitForFunction(() => document.querySelector('form.message input')?.value === '');
+  await page.waitForFunction(() => document.querySelector('form.say input')?.value === '');
   write('go', '');
   await page.locator('.run-title .status.is-completed').waitFor();
   await form.waitFor({ state: 'detached' });

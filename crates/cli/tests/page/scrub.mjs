@@ -5,6 +5,9 @@ const document = write('letter.json', letter);
 const script = write('replies.yaml', replies());
 cli('run', document, '--script', script, '--run-id', 'letter');
 const events = cli('show', 'letter', '--events').events;
+const two = ['gather', 'write'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `Do: ${id}` }));
+cli('run', write('two.json', { task: 'two', nodes: two }), '--script', script, '--run-id', 'two');
+const gathered = cli('show', 'two', '--events').events.find((event) => event.kind === 'node_finished' && event.node === 'gather').n;
 const server = await serve(['--script', script]);
 await browse(server, async (page) => {
   await page.locator('.run-row', { hasText: 'letter' }).first().click();
@@ -42,5 +45,15 @@ await browse(server, async (page) => {
   await page.locator('.panel .node-call').first().waitFor();
   await page.locator('.panel').getByText('Request as sent').click();
   await page.locator('.panel .json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
+  // Who has seen a message is said of that moment, too; and a message is its head with what it says below.
+  const seers = async (/** @type {string} */ at) => {
+    await page.goto(`${server.origin}/#/run/two?tab=main${at}`);
+    await page.locator('.thread .message').first().waitFor();
+    return page.locator('.thread .seen button').allTextContents();
+  };
+  await until('in the end it is said who has seen it', async () => (await seers('')).includes('write'));
+  await until('at an earlier moment nobody has who had not begun', async () => !(await seers(`&at=${gathered}`)).includes('write'));
+  const [head, text] = await page.locator('.thread .message').first().evaluate((message) => [...message.children].slice(0, 2).map((child) => child.getBoundingClientRect().toJSON()));
+  assert.ok(text.top >= head.bottom - 1 && Math.abs(text.left - head.left) < 2, 'what a message says stands below its head');
 });
 await server.stop();

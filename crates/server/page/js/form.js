@@ -1,5 +1,5 @@
 /** Forms made from a JSON Schema: what it asks for, as fields; what is no plain field, as JSON (S-25, S-26). */
-import { html, Text, useState } from './ui.js';
+import { html, Text, useEffect, useRef, useState } from './ui.js';
 import { t } from './words.js';
 import { plain } from './text.js';
 
@@ -27,13 +27,23 @@ export function wrong(schema, value) {
 
 /** A value as JSON that is typed. */
 function Raw({ id, value, set }) {
-  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
+  const written = (/** @type {any} */ of) => (of === undefined ? '' : JSON.stringify(of, null, 2));
+  const [text, setText] = useState(() => written(value));
   const [bad, setBad] = useState(false);
+  // What comes from elsewhere, as defaults do, takes the place of what is there; what was typed here stays as it was typed.
+  const known = useRef(text);
+  useEffect(() => {
+    if (written(value) === known.current) return;
+    setText((known.current = written(value)));
+    setBad(false);
+  }, [value]);
   return html`<textarea id=${id} class="mono" rows=${Math.min(14, Math.max(3, text.split('\n').length))} spellcheck="false" aria-invalid=${String(bad)} value=${text}
     onInput=${(event) => {
       setText(event.target.value);
       try {
-        set(event.target.value.trim() ? JSON.parse(event.target.value) : undefined);
+        const next = event.target.value.trim() ? JSON.parse(event.target.value) : undefined;
+        known.current = written(next);
+        set(next);
         setBad(false);
       } catch {
         setBad(true);

@@ -4,7 +4,7 @@ import { html, Text } from './ui.js';
 import { Long } from './json.js';
 import { plain } from './text.js';
 
-const INLINE = /`([^`\n]{1,2000})`|\*\*([^*\n]{1,2000})\*\*|__([^_\n]{1,2000})__|\*([^*\s][^*\n]{0,2000})\*|(?<!\w)_([^_\s][^_\n]{0,2000})_(?!\w)|!?\[([^\]\n]{0,300})\]\(([^()\s]{1,2000})\)/g;
+const INLINE = /(?<!`)(`{1,9})(?!`)([^\n]{1,2000}?)(?<!`)\1(?!`)|\*\*([^*\n]{1,2000})\*\*|__([^_\n]{1,2000})__|\*([^*\s][^*\n]{0,2000})\*|(?<!\w)_([^_\s][^_\n]{0,2000})_(?!\w)|!?\[([^\]\n]{0,300})\]\(([^()\s]{1,2000})\)/g;
 /** What is longer is shown as it is, and folds: nobody reads it as a page, and it may be made to be slow. */
 export const LONGEST = 20_000;
 
@@ -14,9 +14,9 @@ function inline(text, depth = 0) {
   let at = 0;
   for (const found of text.matchAll(INLINE)) {
     if (found.index > at) out.push(html`<${Text} of=${text.slice(at, found.index)} />`);
-    const [all, code, strong, strong2, em, em2, name, url] = found;
+    const [all, , code, strong, strong2, em, em2, name, url] = found;
     const deeper = (/** @type {string} */ inner) => (depth < 4 ? inline(inner, depth + 1) : html`<${Text} of=${inner} />`);
-    if (code !== undefined) out.push(html`<code><${Text} of=${code} /></code>`);
+    if (code !== undefined) out.push(html`<code><${Text} of=${code.replace(/^ (.*\S.*) $/, '$1')} /></code>`);
     else if (strong ?? strong2) out.push(html`<strong>${deeper(strong ?? strong2)}</strong>`);
     else if (em ?? em2) out.push(html`<em>${deeper(em ?? em2)}</em>`);
     else if (all[0] !== '!' && /^https?:\/\/[\x21-\x7e]+$/i.test(url))
@@ -48,7 +48,7 @@ export function Markdown({ of }) {
       while (i < lines.length && fits(lines[i])) i++;
       return lines.slice(from, i);
     };
-    const fence = /^\s*(```+|~~~+)/.exec(line);
+    const fence = /^\s*(```+(?=[^`]*$)|~~~+)/.exec(line);
     const heading = /^(#{1,6})\s+(.*)$/.exec(line);
     if (fence) {
       i++;

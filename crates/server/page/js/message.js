@@ -22,7 +22,7 @@ export function Message({ run }) {
     }
     setBusy(false);
   };
-  return html`<form class="message" onSubmit=${send}>
+  return html`<form class="say" onSubmit=${send}>
     <input aria-label=${t('message')} placeholder=${t('message')} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
     <button type="submit" disabled=${busy || text.trim() === ''}>${t('send')}</button>
     <${Problem} of=${trouble} />

@@ -28,7 +28,7 @@ function story(event) {
   return [event.node, what, more, brief(said || event.prompt || '', 90)].filter(Boolean).join(' · ');
 }
 
-function Head({ run, model, n, live, act }) {
+function Head({ run, model, n, then, live, act }) {
   const viewer = useStore(connection).role === 'viewer' || Boolean(source.sealed);
   const counts = tally(model, n);
   const ended = model.status !== 'running' && model.status !== 'waiting';
@@ -40,7 +40,7 @@ function Head({ run, model, n, live, act }) {
     <div class="run-facts"><span class="mono"><${Text} of=${model.run_id} max=${80} /></span>
       ${model.dialect && html`<span>${t(`dialect-${model.dialect}`)}</span>`}
       <span title=${exactly(model.began)}>${when(model.began)}</span>
-      <span>${duration((ended ? model.last : model.driven ? Date.now() : model.last) - model.began)}</span>
+      <span>${duration((!live && then !== null ? then : ended || !model.driven ? model.last : Date.now()) - model.began)}</span>
       ${tokens(run?.usage) > 0 && html`<span>${count(tokens(run.usage))} ${t('tokens')}</span>`}${run?.usage?.cost > 0 && html`<span>${cost(run.usage.cost)}</span>`}
       ${model.dialect === 'evolve' && !source.sealed && html`<span><a href=${link('evolution', evolutionOf(model.run_id))}>${t('measures')}</a> · <a href=${link('runs', '', { parent: model.run_id })}>${t('its-runs')}</a></span>`}
       ${run?.parent && !source.sealed && html`<span>${t('begun-by')} <a href=${link('run', run.parent)}><${Text} of=${run.parent} max=${60} /></a></span>`}
@@ -115,10 +115,10 @@ export function Run() {
   const { value: explained } = useAsked(async () => {
     if (!model) return undefined;
     const began = performance.now();
-    const got = await source.explain(id);
+    const got = await source.explain(id, { at: late });
     reading.current = performance.now() - began;
     return got;
-  }, [id, explainAt]);
+  }, [id, late, explainAt]);
   const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
   const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
   const waits = useMemo(() => (explain.get(query.node)?.waited_for ?? []).filter((/** @type {any} */ w) => !/\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [explain, query.node]);
@@ -159,7 +159,7 @@ export function Run() {
   const moment_ = told?.events?.[0] ? moment(told.events[0].at) : null;
   const openAsks = live ? run?.asks ?? [] : [];
   return html`<main class=${`run${query.node ? ' with-panel' : ''}`} id="main">
-    <${Head} run=${run} model=${model} n=${n} live=${live} act=${act} />
+    <${Head} run=${run} model=${model} n=${n} then=${moment_} live=${live} act=${act} />
     <${Problem} of=${trouble ?? error} />
     ${openAsks.length > 0 && html`<div class="run-asks">${openAsks.slice(0, 20).map((ask) => html`<${Ask} key=${ask.ask} ask=${ask} run=${id} />`)}</div>`}
     ${model.dialect === 'agent' && model.driven && live && !viewer && !source.sealed && html`<${Message} run=${id} />`}

@@ -78,7 +78,8 @@ async fn repeats(app: &Arc<App>, id: &str, ask: &str, answer: &Value) -> Result<
                 return Ok(false);
             }
             let said = run.timeline.nodes().iter().flat_map(|node| &node.answers);
-            let mut same = said.filter(|said| *said.ask == *ask).map(|said| {
+            let called = |said: &str| said == ask || selvedge_host::asks::called(&run.state, said) == ask;
+            let mut same = said.filter(|said| called(&said.ask)).map(|said| {
                 let value = said.value.get("answer").unwrap_or(&said.value);
                 let done = said.value.get("done").is_some() && answer == "done";
                 *value == answer || done

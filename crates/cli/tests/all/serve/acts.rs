@@ -65,6 +65,10 @@ fn s07_an_answer_may_be_given_twice() {
     assert_eq!(done["output"], "I am");
     server.ask("POST", &path, Some(&json!({"answer": "I am", "by": "Ann"}))).is(200);
     server.ask("POST", &path, Some(&json!({"answer": "I am not"}))).is(404);
+    // Also by the name of the node that asked.
+    let named = format!("/v1/runs/{run}/asks/sure");
+    server.ask("POST", &named, Some(&json!({"answer": "I am"}))).is(200);
+    server.ask("POST", &named, Some(&json!({"answer": "I am not"}))).is(404);
 }
 
 /// The same answer by many at once: whoever is first, all are told that it holds.
