@@ -373,7 +373,7 @@ impl Going<'_> {
         run.driver.watcher = Some(Arc::clone(&self.shared) as Arc<dyn Watcher>);
         let halt = run.drive(&mut Controls::from(self.stop.clone())).await;
         let (status, fault) = (run.state.status(), run.state.ended().and_then(|(_, fault)| fault).cloned());
-        let id = run.id.clone();
+        let (id, warnings) = (run.id.clone(), run.state.warnings().to_vec());
         run.close().await;
         self.shared.begins(0);
         if let Some(error) = self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -384,7 +384,7 @@ impl Going<'_> {
                 self.batches.insert(number, Stored::Completed);
                 let known = usize::try_from(self.shared.projections().batches()).unwrap_or(usize::MAX);
                 self.measured(number, known)?;
-                self.shared.heard.measured(number, &self.shared.standing());
+                self.shared.heard.measured(number, &self.shared.standing(), &warnings);
                 Ok(None)
             }
             (Halt::Interrupted, _) => Ok(Some(Stopped::Interrupted)),

@@ -1,7 +1,7 @@
 //! How far an evolution is, what it came to, and who hears of it (V-14, V-15).
 
 use selvedge_dialects::Diagnostic;
-use selvedge_engine::{RunStatus, Tokens};
+use selvedge_engine::{RunStatus, Tokens, Warning};
 use selvedge_host::evolve::measures::{Accuracy, Measures};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -28,9 +28,9 @@ pub trait Heard: Send + Sync {
     fn used(&self, standing: &Standing) {
         let _ = standing;
     }
-    /// A batch is done, with all that comes after its tasks (V-05).
-    fn measured(&self, number: u64, standing: &Standing) {
-        let _ = (number, standing);
+    /// A batch is done, with all that comes after its tasks (V-05), and its run warns of this.
+    fn measured(&self, number: u64, standing: &Standing, warnings: &[Warning]) {
+        let _ = (number, standing, warnings);
     }
 }
 

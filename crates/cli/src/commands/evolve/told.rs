@@ -7,11 +7,12 @@ use crate::progress::running_ms;
 use crate::ui::Ui;
 use crate::words::command;
 use selvedge_dialects::Diagnostic;
-use selvedge_engine::RunStatus;
+use selvedge_engine::{RunStatus, Warning};
 use selvedge_evolve::{Heard, Standing, Stopped, Summary};
 use selvedge_host::text::one_line;
 use selvedge_runtime::Stop;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Characters of a task's id and of why it failed.
@@ -93,8 +94,14 @@ impl Heard for Told {
         self.note(|known| known.standing = standing.clone());
     }
 
-    fn measured(&self, number: u64, standing: &Standing) {
+    fn measured(&self, number: u64, standing: &Standing, warnings: &[Warning]) {
         let known = self.note(|known| known.standing = standing.clone());
+        let own = warnings.iter().filter(|warning| &*warning.code != "node-failed");
+        let told: BTreeSet<String> = own.map(|warning| one_line(&warning.message, WHY)).collect();
+        for warning in told {
+            let label = self.ui.paint("1;33", "warning");
+            self.line(&known, &format!("{label}: batch {number}: {warning}"));
+        }
         if self.picture.is_none() {
             self.line(&known, &format!("batch {number} done ({})", Self::standing(&known)));
         }

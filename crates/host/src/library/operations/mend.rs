@@ -96,7 +96,7 @@ pub(super) async fn retire(task: Arc<Task>) -> Result<Value, Undone> {
         match changing.stage(&version) {
             Some(Stage::Drafted | Stage::Validated | Stage::Private) => {}
             Some(Stage::Retired | Stage::Enhanced) => return Ok(json!({"retired": false})),
-            _ => changing.take_in(&version)?,
+            _ => changing.take_in(&version).map_err(|refusal| crate::library::refused(&refusal))?,
         }
         let reason = crate::text::one_line(&cut(&reason, 4 * REASON), REASON);
         changing.sure(Command::Retire { place: changing.place(), version: Arc::clone(&version), reason })?;

@@ -208,6 +208,15 @@ impl Changing<'_> {
         self.accept(command).map_err(|refusal| library::refused(&refusal))
     }
 
+    /// Adds all of what is decided, or, where something speaks against a part of it, nothing.
+    pub(super) fn together<T>(
+        &mut self,
+        decide: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let before = self.change.clone();
+        decide(self).inspect_err(|_| self.change = before)
+    }
+
     /// The text of a version that is known.
     pub(super) fn text(&self, version: &str) -> Result<String, Error> {
         library::text(&self.task.bench.store, version)
@@ -225,23 +234,21 @@ impl Changing<'_> {
 
     /// Makes a version one of the task's that is known, and not there: as the run of a fork has it in its events, or one that was
     /// given up.
-    pub(super) fn take_in(&mut self, version: &Arc<str>) -> Result<(), Error> {
+    pub(super) fn take_in(&mut self, version: &Arc<str>) -> Result<(), Refusal> {
         let place = self.task.place();
         let Some(known) = self.library().version(version).cloned() else {
-            return Err(library::refused(&Refusal {
-                code: "unknown-version",
-                message: format!("the library has no version {version}"),
-            }));
+            let message = format!("the library has no version {version}");
+            return Err(Refusal { code: "unknown-version", message });
         };
         if matches!(known.stage(&place), None | Some(Stage::Retired)) {
             let (version, name) = (Arc::clone(version), known.name);
             let (author, parents, request) = (known.author, known.parents, known.request);
             let place = place.clone();
-            self.sure(Command::Draft { place, version, name, author, parents, request })?;
+            self.accept(Command::Draft { place, version, name, author, parents, request })?;
         }
         if let (Some(Stage::Drafted), Some(facts)) = (self.stage(version), &known.facts) {
             let (version, facts) = (Arc::clone(version), (**facts).clone());
-            self.sure(Command::Validate { place, version, facts })?;
+            self.accept(Command::Validate { place, version, facts })?;
         }
         Ok(())
     }
@@ -266,7 +273,7 @@ impl Changing<'_> {
         if matches!(self.stage(version), Some(Stage::Private | Stage::Public)) {
             return Ok(());
         }
-        self.take_in(version)?;
+        self.take_in(version).map_err(|refusal| library::refused(&refusal))?;
         let own = self.library().head(&place, name).cloned();
         let public = || self.library().public(name).map(|known| Arc::clone(&known.hash));
         let old = own.clone().or_else(|| public().filter(|_| mends));

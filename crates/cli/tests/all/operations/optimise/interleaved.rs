@@ -58,17 +58,29 @@ impl Operations for InTurn {
 }
 
 async fn evolve(process: &Process, run: usize, order: &Arc<Mutex<Order>>, model: Arc<Said>) -> Value {
-    let mut state = begin(&process.store, &process.run, WRITTEN, &[["r1", "r2"][run]]).await;
     let operations = InTurn { own: Arc::clone(&process.operations), run, order: Arc::clone(order) };
+    let done = driven(process, ["r1", "r2"][run], operations, model).await;
+    let mut order = order.lock().unwrap();
+    order.live.retain(|live| *live != run);
+    order.next();
+    done
+}
+
+/// Optimises the library with what a run has proved, by these operations.
+async fn driven(
+    process: &Process,
+    of: &str,
+    operations: impl Operations + 'static,
+    model: Arc<Said>,
+) -> Value {
+    let mut state = begin(&process.store, &process.run, WRITTEN, &[of]).await;
     let driver = Driver::new(model, Arc::new(process.catalogue.clone()), Limits::default());
     let driver = driver.with_operations(Arc::new(operations));
     let mut journal = Journal::stored(Arc::clone(&process.store), process.run.as_str(), state.events());
     let halt =
         driver.drive(&process.run, &mut state, &mut journal, Vec::new(), &mut Controls::default()).await;
     assert_eq!(halt.unwrap(), Halt::Ended);
-    let mut order = order.lock().unwrap();
-    order.live.retain(|live| *live != run);
-    order.next();
+    assert!(state.view().fault().is_none(), "{:?}", state.view().fault());
     state.view().output().clone()
 }
 
@@ -126,4 +138,81 @@ async fn v10_two_evolutions_at_once_undo_nothing_of_each_other() {
     }
     println!("{} orders of {all}", orders.len());
     assert!(orders.len() > 1, "{orders:?}");
+}
+
+/// Operations that say that they are about to publish, and then wait.
+struct Publishing {
+    own: Arc<dyn Operations>,
+    says: Mutex<Option<oneshot::Sender<()>>>,
+    waits: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Publishing {
+    fn new(process: &Process, says: oneshot::Sender<()>, waits: oneshot::Receiver<()>) -> Self {
+        let own = Arc::clone(&process.operations);
+        Self { own, says: Mutex::new(Some(says)), waits: Mutex::new(Some(waits)) }
+    }
+}
+
+impl Operations for Publishing {
+    fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Operated> {
+        let waits = if &*request.node == "publish" { self.waits.lock().unwrap().take() } else { None };
+        let Some(waits) = waits else { return self.own.call(request, context) };
+        // Whoever does not listen or say anything any more has ended.
+        self.says.lock().unwrap().take().map(|says| says.send(()));
+        let work = self.own.call(request, context);
+        Box::pin(async move {
+            let _ = waits.await;
+            work.await
+        })
+    }
+}
+
+/// V-05, V-10: what the one has written is, when it comes to publish it, public already, since the other has written the same: it is
+/// that tool, and nothing else that it has proved is lost.
+#[tokio::test]
+async fn v10_what_others_have_made_meanwhile_is_one_tool() {
+    let folder = Folder::new();
+    let (a, b) = (Process::start(&folder, "a").await, Process::start(&folder, "b").await);
+    let proves = |run: &str, name: &str, field: &str| {
+        let body = format!("    # as {run} has it\n    return {{'y': 2 * i.{field}}}");
+        let text = tool(name, &format!("    {field}: int"), &body);
+        has(&a.store, task(run), name, &text, &[], &[(json!({ field: 7 }), Ok(json!({"y": 14})))])
+    };
+    for run in ["r1", "r2"] {
+        let text = tool("double", X, "    # as both have it\n    return {'y': 2 * i.x}");
+        has(&a.store, task(run), "double", &text, &[], &[twice(7)]);
+    }
+    let (first, second) = (proves("r1", "double_2", "n"), proves("r2", "double_2", "m"));
+    let half = tool("half", X, "    return {'y': i.x / 2}");
+    let half = has(&a.store, task("r2"), "half", &half, &[], &[(json!({"x": 4}), Ok(json!({"y": 2})))]);
+    let fields = "    x: int | None = None\n    n: int | None = None\n    m: int | None = None";
+    let body = "    return {'y': 2 * [v for v in (i.x, i.n, i.m) if v is not None][0]}";
+    let text = tool("double", fields, body);
+    let written = BlobHash::of(text.as_bytes()).to_string();
+    let coder = Said::by(move |_, _| Some(format!("```python\n{text}```")));
+    // Both have come to what they want to publish; then the one does it, and the other one when that is done.
+    let ((a_says, unheard), (b_says, b_is_there), (ended, a_ended)) =
+        (oneshot::channel(), oneshot::channel(), oneshot::channel());
+    let first_of_both = async {
+        let done = driven(&a, "r1", Publishing::new(&a, a_says, b_is_there), Arc::clone(&coder)).await;
+        let _ = ended.send(());
+        done
+    };
+    let then = driven(&b, "r2", Publishing::new(&b, b_says, a_ended), Arc::clone(&coder));
+    let (one, other) = tokio::join!(first_of_both, then);
+    drop(unheard);
+    let library = b.library();
+    let names: Vec<&str> = library.names(&Place::Library).map(|name| &**name).collect();
+    assert_eq!(names, ["double", "half"], "{one} {other}");
+    let public = |name: &str| library.public(name).unwrap().hash.to_string();
+    assert_eq!((public("double"), public("half")), (written, half.to_string()));
+    assert_eq!(changes(&one), [change_of("double", "merged", 2)], "{one}");
+    assert_eq!(
+        changes(&other),
+        [change_of("double", "merged", 2), change_of("half", "created", 0)],
+        "{other}"
+    );
+    assert_eq!(other["separate"], json!([]), "{other}");
+    assert_eq!([stage(&library, &first), stage(&library, &second)], [Some(Stage::Merged); 2]);
 }

@@ -8,7 +8,7 @@ use super::evidence::records;
 use crate::error::Error;
 use crate::evolve::measures::{Change, How, Separate};
 use crate::library::operations::Undone;
-use selvedge_engine::library::{Command, Library, Place, Report, Taken};
+use selvedge_engine::library::{Command, Library, Place, Refusal, Report, Taken};
 use selvedge_tools::coder::safe_name;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -80,23 +80,27 @@ fn published(
     }
     let (mut changes, mut separate): (Vec<Change>, Vec<Separate>) = Default::default();
     for ((cluster, merged), stale) in clusters().zip(stale) {
-        match &merged.version {
-            Some(version) if !stale => changes.push(merge(changing, task, cluster, version, merged)?),
-            made => {
-                let why = match made {
-                    Some(_) => "others have changed or called these tools meanwhile".to_owned(),
-                    None => said(&merged.why),
-                };
+        // What the library does not allow of one tool is no reason to lose the others (V-10).
+        let made = match &merged.version {
+            Some(_) if stale => Err("others have changed or called these tools meanwhile".to_owned()),
+            Some(version) => changing
+                .together(|changing| merge(changing, task, cluster, version, merged))
+                .map_err(|refusal| refusal.message),
+            None => Err(said(&merged.why)),
+        };
+        match made {
+            Ok(change) => changes.push(change),
+            Err(why) => {
                 let members = cluster.members.iter().map(|one| Arc::clone(&one.name)).collect();
                 separate.push(Separate { name: Arc::clone(&cluster.name), members, why });
                 for one in &cluster.members {
-                    changes.extend(alone(changing, one)?);
+                    by_itself(changing, one, &mut changes, &mut separate);
                 }
             }
         }
     }
     for one in &given.single {
-        changes.extend(alone(changing, one)?);
+        by_itself(changing, one, &mut changes, &mut separate);
     }
     // What was written here and is not in use is given up.
     changing.sure(Command::EndTask { task: Arc::clone(&task.id), publish: false, left: false })?;
@@ -126,7 +130,7 @@ fn merge(
     cluster: &Cluster,
     version: &Arc<str>,
     merged: &Merged,
-) -> Result<Change, Error> {
+) -> Result<Change, Refusal> {
     let own = cluster.members.iter().find(|one| one.version == *version);
     let mut places = own.map(|one| one.places(changing.library())).unwrap_or_default().into_iter();
     let place = match own {
@@ -136,7 +140,9 @@ fn merge(
     };
     let members: Vec<Arc<str>> =
         cluster.members.iter().filter(|one| one.is_public()).map(|one| Arc::clone(&one.name)).collect();
-    let name = free(changing.library(), &cluster.name, &members);
+    // Others may have made the same meanwhile: one content is one tool (V-05), by the name that it has.
+    let there = changing.library().public_name(version).filter(|name| !members.contains(name));
+    let name = there.unwrap_or_else(|| free(changing.library(), &cluster.name, &members));
     let others = cluster.members.iter().filter(|one| one.version != *version);
     let taken = others.clone().flat_map(|one| {
         let version = &one.version;
@@ -156,9 +162,9 @@ fn merge(
         ..Report::default()
     });
     if let Some(report) = report {
-        changing.sure(Command::Test { version: Arc::clone(&version), report })?;
+        changing.accept(Command::Test { version: Arc::clone(&version), report })?;
     }
-    changing.sure(Command::Merge {
+    changing.accept(Command::Merge {
         place,
         version: Arc::clone(&version),
         name: Arc::clone(&name),
@@ -167,7 +173,7 @@ fn merge(
     })?;
     // Other tasks have made the same.
     for place in places {
-        changing.sure(Command::Publish {
+        changing.accept(Command::Publish {
             place,
             version: Arc::clone(&version),
             name: Some(Arc::clone(&name)),
@@ -178,13 +184,13 @@ fn merge(
 }
 
 /// What a coder has written and was found to do the work of all is proven in the optimisation's own place.
-fn written(changing: &mut Changing<'_>, task: &Task, version: &Arc<str>) -> Result<Place, Error> {
+fn written(changing: &mut Changing<'_>, task: &Task, version: &Arc<str>) -> Result<Place, Refusal> {
     changing.take_in(version)?;
     let task = || Arc::clone(&task.id);
     // Nobody calls it by a name of this place.
     let name = Some(Arc::clone(version));
-    changing.sure(Command::Keep { task: task(), version: Arc::clone(version), name })?;
-    changing.sure(Command::Prove { task: task(), version: Arc::clone(version) })?;
+    changing.accept(Command::Keep { task: task(), version: Arc::clone(version), name })?;
+    changing.accept(Command::Prove { task: task(), version: Arc::clone(version) })?;
     Ok(Place::Task(task()))
 }
 
@@ -196,8 +202,24 @@ fn free(library: &Library, name: &Arc<str>, members: &[Arc<str>]) -> Arc<str> {
     if other { library.free_name(name) } else { Arc::clone(name) }
 }
 
+/// Publishes a tool by itself, or says why it stays its tasks' own.
+fn by_itself(
+    changing: &mut Changing<'_>,
+    one: &Candidate,
+    changes: &mut Vec<Change>,
+    separate: &mut Vec<Separate>,
+) {
+    match alone(changing, one) {
+        Ok(change) => changes.extend(change),
+        Err(Refusal { message: why, .. }) => {
+            let name = Arc::clone(&one.name);
+            separate.push(Separate { name: Arc::clone(&name), members: vec![name], why });
+        }
+    }
+}
+
 /// A tool by itself becomes everybody's, if it is not that already: under its base name, with a number where another tool has it.
-fn alone(changing: &mut Changing<'_>, one: &Candidate) -> Result<Option<Change>, Error> {
+fn alone(changing: &mut Changing<'_>, one: &Candidate) -> Result<Option<Change>, Refusal> {
     let library = changing.library();
     let places = one.places(library);
     let Some(known) = library.version(&one.version).filter(|_| !places.is_empty()) else { return Ok(None) };
@@ -215,7 +237,7 @@ fn alone(changing: &mut Changing<'_>, one: &Candidate) -> Result<Option<Change>,
     };
     for place in places {
         let version = Arc::clone(&one.version);
-        changing.sure(Command::Publish { place, version, name: Some(Arc::clone(&name)) })?;
+        changing.accept(Command::Publish { place, version, name: Some(Arc::clone(&name)) })?;
     }
     let (version, how) = (Arc::clone(&one.version), How::Created);
     let (from, names, aliases) = Default::default();
