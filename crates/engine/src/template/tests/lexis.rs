@@ -247,11 +247,15 @@ fn hostile_texts_are_linear() {
     ] {
         for opening in ["", "{{a[", "{{a[\"", "{{a "] {
             let text = opening.to_owned() + &piece.repeat(30_000 / piece.len());
-            let started = std::time::Instant::now();
-            let parsed = Template::parse(&text);
-            let taken = started.elapsed();
-            assert!(parsed.is_err() || parsed.unwrap().source() == text);
-            assert!(taken.as_millis() < 1_000, "{opening}{piece}…: {taken:?}");
+            // What is not linear takes minutes each time; a busy machine is not that slow ten times in a row.
+            let quick = (0..10).any(|_| {
+                let started = std::time::Instant::now();
+                let parsed = Template::parse(&text);
+                let taken = started.elapsed();
+                assert!(parsed.is_err() || parsed.unwrap().source() == text);
+                taken.as_millis() < 1_000
+            });
+            assert!(quick, "{opening}{piece}…");
         }
     }
 }
