@@ -48,6 +48,19 @@ impl Change {
         self.events.is_empty()
     }
 
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Takes back the events behind the first `kept` of a change of `library`. What is kept is applied anew: nothing is
+    /// copied for those that are never taken back.
+    pub fn take_back(&mut self, library: &Library, kept: usize) {
+        self.events.truncate(kept);
+        self.after = library.clone();
+        self.events.iter().for_each(|event| self.after.apply(0, event));
+    }
+
     /// The events, in order.
     pub fn into_events(self) -> Vec<Event> {
         self.events

@@ -91,8 +91,12 @@ impl Task {
                     let what = recorded(store, hash)?;
                     return Ok(Decided { events: Vec::new(), contents: Vec::new(), what });
                 }
-                let mut changing =
-                    Changing { change: Change::new(library), contents: Vec::new(), task: &task };
+                let mut changing = Changing {
+                    before: library,
+                    change: Change::new(library),
+                    contents: Vec::new(),
+                    task: &task,
+                };
                 if let Some(command) = task.beginning(library)? {
                     changing.sure(command)?;
                 }
@@ -177,6 +181,8 @@ fn recorded(store: &Store, hash: &str) -> Result<Value, Error> {
 
 /// A change that is decided on for a task.
 pub(super) struct Changing<'t> {
+    /// The library as it is.
+    before: &'t Library,
     change: Change,
     contents: Vec<Vec<u8>>,
     task: &'t Task,
@@ -213,8 +219,12 @@ impl Changing<'_> {
         &mut self,
         decide: impl FnOnce(&mut Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let before = self.change.clone();
-        decide(self).inspect_err(|_| self.change = before)
+        let kept = self.change.len();
+        let decided = decide(self);
+        if decided.is_err() {
+            self.change.take_back(self.before, kept);
+        }
+        decided
     }
 
     /// The text of a version that is known.

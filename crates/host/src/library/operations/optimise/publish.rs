@@ -209,7 +209,7 @@ fn by_itself(
     changes: &mut Vec<Change>,
     separate: &mut Vec<Separate>,
 ) {
-    match alone(changing, one) {
+    match changing.together(|changing| alone(changing, one)) {
         Ok(change) => changes.extend(change),
         Err(Refusal { message: why, .. }) => {
             let name = Arc::clone(&one.name);
