@@ -367,3 +367,16 @@ fn samples_tell_null_from_nothing() {
     }
     assert!(serde_json::from_str::<Sample>(r#"{"arguments":{},"outputs":1}"#).is_err());
 }
+
+/// V-10: what is taken back of a change leaves it as if that had never been accepted.
+#[test]
+fn v10_what_is_taken_back_has_left_nothing() {
+    let before = library(public(1, "adds"));
+    let mut change = Change::new(&before);
+    public(2, "doubles").into_iter().for_each(|command| change.accept(command).unwrap());
+    let (kept, after) = (change.len(), change.after().clone());
+    public(3, "halves").into_iter().for_each(|command| change.accept(command).unwrap());
+    assert_ne!(*change.after(), after);
+    change.take_back(&before, kept);
+    assert_eq!((change.len(), change.after()), (kept, &after));
+}
