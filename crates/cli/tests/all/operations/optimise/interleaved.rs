@@ -135,8 +135,8 @@ async fn v10_two_evolutions_at_once_undo_nothing_of_each_other() {
     let mut orders = std::collections::BTreeSet::new();
     for seed in 1..=all {
         orders.insert(interleaved(seed).await);
+        println!("{seed} of {all}: {} orders", orders.len());
     }
-    println!("{} orders of {all}", orders.len());
     assert!(orders.len() > 1, "{orders:?}");
 }
 

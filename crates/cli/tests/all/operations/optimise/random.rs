@@ -168,7 +168,7 @@ async fn v09_random_merges_lose_nothing() {
         let how = if seed % 2 == 0 { WRITTEN } else { NAIVE };
         let came = families(seed as u64 + 1, (all - at).min(20), how).await;
         (merged, separate) = (merged + came.0, separate + came.1);
+        println!("{} of {all}: {merged} became one tool, {separate} did not", (at + 20).min(all));
     }
-    println!("{merged} became one tool, {separate} did not");
     assert!(merged > 0 && separate > 0, "{merged} became one tool, {separate} did not");
 }
