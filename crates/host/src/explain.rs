@@ -9,6 +9,7 @@ mod story;
 pub mod waits;
 
 pub use before::Waited;
+use before::Waits;
 pub use critical::{Step, critical, path};
 pub use seen::{Saw, Seen, Shown};
 pub use story::{At, Story};
@@ -19,7 +20,6 @@ use crate::reused::Request;
 use crate::text::or_meant;
 use crate::time;
 use crate::timeline::{Activity, Durations, Followed, Moment, Rung, Spent, Visit};
-use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, Origin, RunStatus, State};
 use selvedge_runtime::{Clock, Reading, SystemClock};
 use selvedge_store::Store;
@@ -38,20 +38,18 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads it, up to event `until` or whole. `driven`: a process drives the run, so that what goes on goes on until now.
+    /// Reads it. `driven`: a process drives the run, so that what goes on goes on until now.
     ///
     /// # Errors
     /// It can't be read.
-    pub fn read(store: &Store, run: &str, until: Option<u64>, driven: bool) -> Result<Self, Error> {
+    pub fn read(store: &Store, run: &str, driven: bool) -> Result<Self, Error> {
         let mut reading = Reading::open(store, run)?;
         let (mut run, mut shown) = (Followed::new(reading.graph()), Shown::default());
-        reading.records(1, until.unwrap_or(u64::MAX), |record| {
+        reading.records(1, u64::MAX, |record| {
             run.take(record);
             shown.take(&run.state, record);
         })?;
-        // Also where a person is waited for.
-        let goes_on = run.state.status() == RunStatus::Waiting || run.state.ended().is_none() && driven;
-        let now = (until.is_none() && goes_on).then(|| SystemClock.now_ms());
+        let now = now(&run.state, driven);
         Ok(Self { run, shown, now })
     }
 
@@ -59,6 +57,12 @@ impl Journal {
     pub fn story(&self) -> Story<'_> {
         Story::new(&self.run.timeline, self.run.state.graph(), self.now)
     }
+}
+
+/// Until when what goes on in a run goes on, as it is now: also where a person is waited for.
+pub fn now(state: &State, driven: bool) -> Option<i64> {
+    let goes_on = state.status() == RunStatus::Waiting || state.ended().is_none() && driven;
+    goes_on.then(|| SystemClock.now_ms())
 }
 
 /// A run, explained.
@@ -71,7 +75,7 @@ pub struct Explained<'s> {
     pub story: Story<'s>,
     /// Whether a process drives it.
     pub driven: bool,
-    waits: Vec<Vec<Waited>>,
+    waits: Waits,
     /// Where the rungs of each node stand in the story's ladder.
     by_node: HashMap<Arc<str>, Vec<usize>>,
 }
@@ -80,8 +84,7 @@ impl<'s> Explained<'s> {
     /// Of a run as it is at the end of a story; `driven`: a process drives it.
     pub fn new(state: &'s State, story: Story<'s>, driven: bool) -> Self {
         let graph = Arc::clone(state.graph());
-        let schedule = Schedule::derive(&graph, state.start().sequential);
-        let waits = before::all(&story, &schedule);
+        let waits = Waits::new(&story);
         let mut by_node: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (at, rung) in story.rungs().iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
@@ -90,17 +93,21 @@ impl<'s> Explained<'s> {
     }
 
     /// The instance that people are told is called so, or that reports call so (W-03): of several iterations the last.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn find(&self, id: &str, run: &str) -> Result<At, Error> {
+    pub fn named(&self, id: &str) -> Option<At> {
         let called = |at: &At| {
             let node = self.story.node(*at);
             node.is_some_and(|node| *self.state.report_name(&self.story.timeline.event_name(node)) == *id)
         };
         let told = self.story.root().chain(self.story.all()).find(|at| self.story.name(*at) == id);
-        let found = told.or_else(|| self.story.all().rev().find(called));
-        found.ok_or_else(|| {
+        told.or_else(|| self.story.all().rev().find(called))
+    }
+
+    /// The same where there has to be one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, id: &str, run: &str) -> Result<At, Error> {
+        self.named(id).ok_or_else(|| {
             let ids: Vec<&str> = self.graph.nodes.values().take(20).map(|node| &*node.id).collect();
             let more = if self.graph.nodes.len() > ids.len() { ", …" } else { "" };
             let help = match ids.is_empty() {
@@ -131,7 +138,7 @@ impl<'s> Explained<'s> {
 
     /// What it waited for.
     pub fn waits(&self, at: At) -> &[Waited] {
-        self.waits.get(at).map_or(&[], |waits| waits)
+        self.waits.of(self, at)
     }
 
     /// What was done about a node's faults (D-22).
@@ -212,10 +219,10 @@ impl<'s> Explained<'s> {
         object
     }
 
-    /// What was done about faults (C-15, D-22), of one node or of all: also of those that others have taken the place of (D-20).
-    pub fn recovery(&self, only: Option<At>) -> Vec<Value> {
-        let id = only.map(|only| self.name(only));
-        let rungs = self.story.rungs().iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
+    /// What was done about faults (C-15, D-22), of some nodes or of all: also of those that others have taken the place of (D-20).
+    pub fn recovery(&self, only: Option<&[At]>) -> Vec<Value> {
+        let about = |rung: &Rung| only.is_none_or(|only| only.iter().any(|at| *rung.node == *self.name(*at)));
+        let rungs = self.story.rungs().iter().filter(|rung| about(rung));
         rungs.map(report::rung).collect()
     }
 

@@ -1,6 +1,6 @@
 //! A request, read.
 
-use crate::params::{Param, Parts};
+use crate::params::{Kind, Param, Parts};
 use crate::problem::Problem;
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Call {
     /// What stands in the path where the route has a name.
     path: Parts,
-    query: BTreeMap<String, String>,
+    query: BTreeMap<String, Vec<String>>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -36,7 +36,12 @@ impl Call {
 
     /// A parameter.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.query.get(name).map(String::as_str)
+        self.texts(name).first().map(String::as_str)
+    }
+
+    /// A parameter that may be there several times.
+    pub(crate) fn texts(&self, name: &str) -> &[String] {
+        self.query.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// A parameter that is a number, which was looked at when the request was read.
@@ -73,8 +78,8 @@ impl Call {
     }
 }
 
-fn read_query(params: &'static [Param], query: &str) -> Result<BTreeMap<String, String>, Problem> {
-    let mut read = BTreeMap::new();
+fn read_query(params: &'static [Param], query: &str) -> Result<BTreeMap<String, Vec<String>>, Problem> {
+    let mut read: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (decoded(&name.replace('+', " "))?, decoded(&value.replace('+', " "))?);
@@ -91,9 +96,11 @@ fn read_query(params: &'static [Param], query: &str) -> Result<BTreeMap<String, 
         known.kind.fits(&value).map_err(|why| {
             Problem::bad("bad-parameter", &format!("the parameter \"{name}\" is {why}, not {value:?}"))
         })?;
-        if read.insert(name.clone(), value).is_some() {
+        let values = read.entry(name.clone()).or_default();
+        if !values.is_empty() && !matches!(known.kind, Kind::Texts) {
             return Err(Problem::bad("bad-parameter", &format!("the parameter \"{name}\" is there twice")));
         }
+        values.push(value);
     }
     match params.iter().find(|param| param.required && !read.contains_key(param.name)) {
         Some(missing) => {

@@ -3,6 +3,7 @@
 
 use crate::problem::Problem;
 use selvedge_host::Error;
+use selvedge_host::explain::Shown;
 use selvedge_host::timeline::Followed;
 use selvedge_runtime::Reading;
 use selvedge_store::Store;
@@ -33,6 +34,8 @@ struct Run {
     reading: Reading,
     /// As far as it has been read.
     tip: Followed,
+    /// What its models were shown so far.
+    shown: Shown,
     /// As it was after some of its events, by their numbers.
     marks: BTreeMap<u64, Followed>,
     /// Events between two of them.
@@ -41,12 +44,20 @@ struct Run {
     last: Option<Followed>,
 }
 
+/// What there is of a run that is looked at, beyond the moment that is.
+pub(crate) struct Journal<'k> {
+    /// The number of its last event.
+    pub(crate) events: u64,
+    /// What its models were shown, until that moment or longer.
+    pub(crate) shown: &'k Shown,
+}
+
 impl Kept {
     pub(crate) fn new(store: Arc<Store>) -> Self {
         Self { store, runs: Mutex::default() }
     }
 
-    /// Looks at a run as it was after event `at`, or as it is; `look` also gets the number of the journal's last event.
+    /// Looks at a run as it was after event `at`, or as it is.
     ///
     /// # Errors
     /// There is no such run or event, or it can't be read.
@@ -54,13 +65,13 @@ impl Kept {
         &self,
         id: &str,
         at: Option<u64>,
-        look: impl FnOnce(&Followed, u64) -> Result<T, Problem>,
+        look: impl FnOnce(&Followed, Journal<'_>) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let (at, of) = moment(&self.store, id, at)?;
+        let (at, events) = moment(&self.store, id, at)?;
         let run = self.run(id)?;
         let mut run = locked(&run);
-        let followed = run.at(at)?;
-        look(followed, of)
+        let (followed, shown) = run.at(at)?;
+        look(followed, Journal { events, shown })
     }
 
     fn run(&self, id: &str) -> Result<Arc<Mutex<Run>>, Problem> {
@@ -83,7 +94,7 @@ impl Kept {
 ///
 /// # Errors
 /// There is no such run or event.
-pub(crate) fn moment(store: &Store, id: &str, at: Option<u64>) -> Result<(u64, u64), Problem> {
+fn moment(store: &Store, id: &str, at: Option<u64>) -> Result<(u64, u64), Problem> {
     let of = store.last_event(id)?;
     if let Some(at) = at.filter(|at| *at == 0 || *at > of) {
         let message = format!("run {id} has {of} events: there is no event {at}");
@@ -98,15 +109,15 @@ impl Run {
     fn open(store: &Store, id: &str) -> Result<Self, Problem> {
         let reading = Reading::open(store, id)?;
         let tip = Followed::new(reading.graph());
-        Ok(Self { reading, tip, marks: BTreeMap::new(), stride: STRIDE, last: None })
+        Ok(Self { reading, tip, shown: Shown::default(), marks: BTreeMap::new(), stride: STRIDE, last: None })
     }
 
-    /// The run after that event, which is there.
-    fn at(&mut self, at: u64) -> Result<&Followed, Problem> {
+    /// The run after that event, which is there, and what models were shown until then or longer.
+    fn at(&mut self, at: u64) -> Result<(&Followed, &Shown), Problem> {
         if at >= self.tip.state.events() {
             self.read_on(at)?;
             if self.tip.state.events() == at {
-                return Ok(&self.tip);
+                return Ok((&self.tip, &self.shown));
             }
         }
         let known = |followed: &Followed| followed.state.events();
@@ -121,12 +132,12 @@ impl Run {
         if next <= at {
             self.reading.records(next, at, |record| near.take(record))?;
         }
-        Ok(self.last.insert(near))
+        Ok((self.last.insert(near), &self.shown))
     }
 
     /// Reads on up to an event, and keeps moments on the way.
     fn read_on(&mut self, until: u64) -> Result<(), Problem> {
-        let Self { reading, tip, marks, stride, .. } = self;
+        let Self { reading, tip, shown, marks, stride, .. } = self;
         let next = tip.state.events() + 1;
         if next > until {
             return Ok(());
@@ -136,6 +147,7 @@ impl Run {
         }
         let read = reading.records(next, until, |record| {
             tip.take(record);
+            shown.take(&tip.state, record);
             if tip.state.events().is_multiple_of(*stride) {
                 marks.insert(tip.state.events(), tip.clone());
                 while marks.len() > 1 && weight(marks) > NODES {

@@ -95,6 +95,7 @@ fn moved(schema: Value) -> Value {
 fn parameter(param: &Param) -> Value {
     let schema = match param.kind {
         Kind::Text => json!({"type": "string"}),
+        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Number { most } => json!({"type": "integer", "minimum": 1, "maximum": most}),
         Kind::Event => json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
         Kind::Place => json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX}),

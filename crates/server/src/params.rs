@@ -12,6 +12,8 @@ pub(crate) struct Param {
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Text,
+    /// Texts: it may be there several times.
+    Texts,
     /// From 1 on.
     Number {
         most: u64,
@@ -27,7 +29,7 @@ impl Kind {
     /// What the parameter has to be, if this is none.
     pub(crate) fn fits(self, value: &str) -> Result<(), String> {
         let fits = match self {
-            Self::Text => true,
+            Self::Text | Self::Texts => true,
             Self::Number { most } => value.parse::<u64>().is_ok_and(|number| (1..=most).contains(&number)),
             Self::Event => value.parse::<u64>().is_ok_and(|number| i64::try_from(number).is_ok()),
             Self::Place => value.parse::<i64>().is_ok(),
@@ -38,7 +40,7 @@ impl Kind {
 
     fn words(self) -> String {
         match self {
-            Self::Text => "a text".to_owned(),
+            Self::Text | Self::Texts => "a text".to_owned(),
             Self::Number { most } => format!("a number from 1 to {most}"),
             Self::Event => "the number of an event".to_owned(),
             Self::Place => "a whole number".to_owned(),

@@ -160,7 +160,14 @@ pub(crate) static ROUTES: &[Route] = &[
     get(
         "/v1/runs/{id}/explain",
         "Whom each node waited for and why, whose messages it saw, and what its time went into (C-15)",
-        &[AT, param("node", Kind::Text, "only this node, with each of its calls")],
+        &[
+            AT,
+            param(
+                "node",
+                Kind::Texts,
+                "only this node, with each of its calls; several, where it is there several times",
+            ),
+        ],
         &["run_id", "at", "nodes", "recovery", "roles", "critical"],
         look::explain::explain,
     ),

@@ -75,7 +75,7 @@ impl Subject {
 pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let found = Found::new(common, &args.run, ui)?;
     let ui = &guarded(ui);
-    let journal = Journal::read(&found.store, found.run(), None, found.driven)?;
+    let journal = Journal::read(&found.store, found.run(), found.driven)?;
     let found = Subject { info: found.info, driven: found.driven, simulated: false };
     let explained = Explained::new(&journal.run.state, journal.story(), found.driven);
     let shown = &journal.shown;
@@ -121,7 +121,7 @@ fn print_json(
         separator = ",";
     }
     out.write(if separator == "," { "]" } else { "{\"nodes\":[]" })?;
-    let recovery = explained.recovery(only);
+    let recovery = explained.recovery(only.as_ref().map(std::slice::from_ref));
     if !recovery.is_empty() {
         out.json(",\"recovery\":", &Value::from(recovery).to_string(), "")?;
     }

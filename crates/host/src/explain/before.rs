@@ -2,11 +2,12 @@
 //! what came before, also across the frames that paths and iterations are in.
 
 use super::story::{At, Story};
-use super::waits;
+use super::{Explained, waits};
 use crate::timeline::{FrameTimeline, Which};
-use selvedge_engine::NodeIx;
 use selvedge_engine::graph::{Act, Control};
 use selvedge_engine::schedule::Schedule;
+use selvedge_engine::{Ix, NodeIx};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// A node instance that another one waited for.
@@ -18,38 +19,53 @@ pub struct Waited {
     pub why: String,
 }
 
-/// Of each instance, what it waited for. `schedule` is that of the run's own graph.
-pub(super) fn all(story: &Story<'_>, schedule: &Schedule) -> Vec<Vec<Waited>> {
-    let mut known: HashMap<usize, HashMap<NodeIx, At>> = HashMap::new();
-    for at in story.all() {
-        if let Some(instance) = story.instances.get(at) {
-            known.entry(instance.frame).or_default().insert(instance.node, at);
+/// Of each instance, what it waited for, found where somebody asks.
+pub(super) struct Waits {
+    frames: HashMap<usize, InFrame>,
+    each: Vec<OnceCell<Vec<Waited>>>,
+}
+
+/// The instances of a frame.
+#[derive(Default)]
+struct InFrame {
+    nodes: HashMap<NodeIx, At>,
+    /// What the schedule says of all nodes: none of them is known without those before it.
+    scheduled: OnceCell<Vec<Vec<waits::Waited>>>,
+}
+
+impl Waits {
+    pub(super) fn new(story: &Story<'_>) -> Self {
+        let mut frames: HashMap<usize, InFrame> = HashMap::new();
+        for (at, instance) in story.instances.iter().enumerate() {
+            frames.entry(instance.frame).or_default().nodes.insert(instance.node, at);
         }
+        Self { frames, each: vec![OnceCell::new(); story.instances.len()] }
     }
-    let mut all: Vec<Vec<Waited>> = vec![Vec::new(); story.instances.len()];
-    for (frame, nodes) in &known {
-        let Some(graph) = story.timeline.nodes_of(*frame).map(|nodes| nodes.graph()) else { continue };
-        if graph.control == Control::Flow {
-            continue;
-        }
-        let inner = (*frame > 0).then(|| Schedule::derive(graph, false));
-        let schedule = inner.as_ref().unwrap_or(schedule);
-        let effects = |node: NodeIx| nodes.get(&node).and_then(|at| story.effects(*at));
-        for (node, waited) in graph.nodes.indices().zip(waits::all(graph, schedule, effects)) {
-            let waited = waited
-                .into_iter()
-                .filter_map(|waits::Waited { node, why }| Some(Waited { at: *nodes.get(&node)?, why }));
-            if let Some(row) = nodes.get(&node).and_then(|at| all.get_mut(*at)) {
-                row.extend(waited);
-            }
-        }
+
+    /// What one of them waited for.
+    pub(super) fn of(&self, explained: &Explained<'_>, at: At) -> &[Waited] {
+        let find = || {
+            let waited = self.scheduled(explained, at);
+            if waited.is_empty() { before(&explained.story, at).into_iter().collect() } else { waited }
+        };
+        self.each.get(at).map_or(&[], |waited| waited.get_or_init(find))
     }
-    for (at, waited) in all.iter_mut().enumerate() {
-        if waited.is_empty() {
-            waited.extend(before(story, at));
-        }
+
+    /// What the schedule of its frame says that it waited for.
+    fn scheduled(&self, explained: &Explained<'_>, at: At) -> Vec<Waited> {
+        let story = &explained.story;
+        let Some(instance) = story.instances.get(at) else { return Vec::new() };
+        let graph = story.graph_of(at).filter(|graph| graph.control != Control::Flow);
+        let Some((graph, frame)) = graph.zip(self.frames.get(&instance.frame)) else { return Vec::new() };
+        let all = frame.scheduled.get_or_init(|| {
+            let sequential = instance.frame == 0 && explained.state.start().sequential;
+            let effects = |node: NodeIx| frame.nodes.get(&node).and_then(|at| story.effects(*at));
+            waits::all(graph, &Schedule::derive(graph, sequential), effects)
+        });
+        let waited = all.get(instance.node.get()).into_iter().flatten();
+        let known = waited.filter_map(|waited| Some((*frame.nodes.get(&waited.node)?, waited.why.clone())));
+        known.map(|(at, why)| Waited { at, why }).collect()
     }
-    all
 }
 
 /// What came last before an instance that has started: in its frame, or before that began.

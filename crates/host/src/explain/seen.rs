@@ -6,16 +6,21 @@ use selvedge_engine::{EffectId, Event, Ix, MessageIx, Record, State, Thread};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The threads that models were shown, by their requests.
+/// The threads that models were shown, by their requests: until the events that were taken in, and until any of them.
 #[derive(Default)]
-pub struct Shown(HashMap<EffectId, Thread>);
+pub struct Shown {
+    /// Each from the event on with which it was asked for, or taken from a recording.
+    threads: HashMap<EffectId, Vec<(u64, Thread)>>,
+    /// The events with which nothing that was shown before counts any more.
+    anew: Vec<u64>,
+}
 
 impl Shown {
     /// Takes the next record in; `state` is that after it.
-    pub(super) fn take(&mut self, state: &State, record: &Record) {
+    pub fn take(&mut self, state: &State, record: &Record) {
         match &record.event {
             // A fork that begins another document knows nothing of what was said before.
-            Event::Forked(fork) if fork.graph.is_some() => self.0.clear(),
+            Event::Forked(fork) if fork.graph.is_some() => self.anew.push(state.events()),
             Event::Requested { effect, .. } if state.pending().get(effect).is_some_and(|call| call.model) => {
                 self.keep(state, effect);
             }
@@ -26,8 +31,16 @@ impl Shown {
 
     fn keep(&mut self, state: &State, effect: &EffectId) {
         if let Some(thread) = state.thread_behind(effect) {
-            self.0.insert(effect.clone(), thread.clone());
+            self.threads.entry(effect.clone()).or_default().push((state.events(), thread.clone()));
         }
+    }
+
+    /// What a request showed, as of an event.
+    fn of(&self, effect: &EffectId, at: u64) -> Option<&Thread> {
+        let kept = self.threads.get(effect)?;
+        let (since, thread) = kept.iter().rev().find(|(since, _)| *since <= at)?;
+        let forgotten = self.anew.iter().any(|anew| (*since..=at).contains(anew));
+        (!forgotten).then_some(thread)
     }
 }
 
@@ -80,12 +93,12 @@ impl<'s> Seen<'s> {
 
     /// What each call of a model by the node's last visit was shown.
     pub fn calls(&mut self, at: At) -> Vec<Saw<'s>> {
-        let (story, shown) = (self.story, self.shown);
+        let (story, shown, events) = (self.story, self.shown, self.state.events());
         let calls = story.visit(at).into_iter().flat_map(|visit| &visit.calls);
         let models = calls.filter(|call| call.kind == CallKind::Model);
         let saw = models.filter_map(|call| {
             let effect = &call.attempts.first()?.effect;
-            let thread = shown.0.get(effect)?;
+            let thread = shown.of(effect, events)?;
             Some(Saw { effect, messages: thread.len(), from: self.from(at, thread), shown: rows(thread) })
         });
         saw.collect()
@@ -93,12 +106,12 @@ impl<'s> Seen<'s> {
 
     /// The nodes, others than itself, whose messages they showed in all; `None` if it has asked no model.
     pub fn messages_from(&mut self, at: At) -> Option<Vec<String>> {
-        let (story, shown) = (self.story, self.shown);
+        let (story, shown, events) = (self.story, self.shown, self.state.events());
         let mut calls = story.visit(at)?.calls.iter().filter(|call| call.kind == CallKind::Model).peekable();
         calls.peek()?;
         let mut all: Vec<String> = Vec::new();
         // Mostly the last one was shown what the others were, and more.
-        let last = calls.last().and_then(|call| shown.0.get(&call.attempts.first()?.effect));
+        let last = calls.last().and_then(|call| shown.of(&call.attempts.first()?.effect, events));
         all.extend(last.map(|thread| self.from(at, thread)).unwrap_or_default());
         Some(all)
     }

@@ -2,13 +2,12 @@
 
 use crate::app::App;
 use crate::call::Call;
-use crate::kept;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::RunStatus;
 use selvedge_host::Error;
 use selvedge_host::diff::{Diff, both};
-use selvedge_host::explain::{At, Explained, Journal, Seen, Story, critical, path};
+use selvedge_host::explain::{self, At, Explained, Seen, Story, critical, path};
 use selvedge_host::stores::find_run;
 use selvedge_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -16,34 +15,47 @@ use serde_json::{Value, json};
 /// `GET /v1/runs/{id}/explain`.
 pub(crate) fn explain(app: &App, call: &Call) -> Result<Reply, Problem> {
     let id = app.run_id(call)?;
-    let (at, events) = kept::moment(&app.store, &id, call.number("at"))?;
     let driven = app.store.is_driven(&id).unwrap_or(true);
-    let journal = Journal::read(&app.store, &id, (at < events).then_some(at), driven)?;
-    let explained = Explained::new(&journal.run.state, journal.story(), driven);
-    let only = call.text("node").map(|node| explained.find(node, &id)).transpose()?;
-    let mut seen = Seen::new(&explained.story, explained.state, &journal.shown);
-    let nodes = only.map_or(explained.story.all(), |only| only..only + 1);
-    let nodes: Vec<Value> =
-        nodes.map(|node| explained.object(&id, node, only.is_some(), &mut seen)).collect();
-    let critical = only.is_none().then(|| critical(&explained, &path(&explained)));
-    Ok(Reply::json(json!({
-        "run_id": id,
-        "at": explained.state.events(),
-        "nodes": nodes,
-        "recovery": explained.recovery(only),
-        "roles": explained.roles().filter(|_| only.is_none()),
-        "critical": critical,
-    })))
+    let object = app.kept.look(&id, call.number("at"), |run, journal| {
+        let now = Some(&run.state).filter(|state| state.events() == journal.events);
+        let now = now.and_then(|state| explain::now(state, driven));
+        let story = Story::new(&run.timeline, run.state.graph(), now);
+        let explained = Explained::new(&run.state, story, driven);
+        let only = only(&explained, call.texts("node"), &id)?;
+        let mut seen = Seen::new(&explained.story, explained.state, journal.shown);
+        let nodes = only.clone().unwrap_or_else(|| explained.story.all().collect());
+        let nodes: Vec<Value> =
+            nodes.iter().map(|node| explained.object(&id, *node, only.is_some(), &mut seen)).collect();
+        let critical = only.is_none().then(|| critical(&explained, &path(&explained)));
+        Ok(json!({
+            "run_id": id,
+            "at": explained.state.events(),
+            "nodes": nodes,
+            "recovery": explained.recovery(only.as_deref()),
+            "roles": explained.roles().filter(|_| only.is_none()),
+            "critical": critical,
+        }))
+    })?;
+    Ok(Reply::json(object))
+}
+
+/// The nodes that are asked for by name, if any are: one that is not there is an error, and of several it is left out.
+fn only(explained: &Explained<'_>, names: &[String], run: &str) -> Result<Option<Vec<At>>, Error> {
+    match names {
+        [] => Ok(None),
+        [name] => Ok(Some(vec![explained.find(name, run)?])),
+        names => Ok(Some(names.iter().filter_map(|name| explained.named(name)).collect())),
+    }
 }
 
 /// `GET /v1/runs/{id}/graph`.
 pub(crate) fn graph(app: &App, call: &Call) -> Result<Reply, Problem> {
     let id = app.run_id(call)?;
     let driven = app.store.is_driven(&id).unwrap_or(true);
-    let object = app.kept.look(&id, call.number("at"), |run, events| {
+    let object = app.kept.look(&id, call.number("at"), |run, journal| {
         let story = Story::new(&run.timeline, run.state.graph(), None);
         let explained = Explained::new(&run.state, story, driven);
-        let (past, last) = (run.state.events() < events, run.timeline.last());
+        let (past, last) = (run.state.events() < journal.events, run.timeline.last());
         let now = last.filter(|_| past).map_or_else(|| SystemClock.now_ms(), |last| last.at);
         let goes_on = past || driven || run.state.status() != RunStatus::Running;
         let node = |at: At| {

@@ -86,7 +86,8 @@ fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value,
     let info = app.store.run(id)?;
     let graph = graph_of(&app.store, &info)?;
     let options = RunOptions::stored(&info.options);
-    app.kept.look(id, at, |run, events| {
+    app.kept.look(id, at, |run, journal| {
+        let events = journal.events;
         let at = run.state.events();
         let report = RunReport {
             run: id,

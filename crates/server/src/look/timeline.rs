@@ -21,7 +21,8 @@ pub(crate) fn timeline(app: &App, call: &Call) -> Result<Reply, Problem> {
     let driven = app.store.is_driven(&id).unwrap_or(true);
     let info = app.store.run(&id)?;
     let (after, brief) = (call.number("after"), call.text("brief") == Some("yes"));
-    let object = app.kept.look(&id, call.number("at"), |run, events| {
+    let object = app.kept.look(&id, call.number("at"), |run, journal| {
+        let events = journal.events;
         let shown = Shown { after, ..Shown::of(run, driven, events) };
         Ok(fields::object(brief, |all| {
             all.put("run_id", &id);

@@ -22,7 +22,7 @@ pub(crate) struct Statuses {
 /// # Errors
 /// If it can't be read.
 pub(crate) fn statuses(found: &Found) -> Result<Statuses, Error> {
-    let journal = Journal::read(&found.store, found.run(), None, found.driven)?;
+    let journal = Journal::read(&found.store, found.run(), found.driven)?;
     let (state, story) = (&journal.run.state, journal.story());
     let graph = Arc::clone(state.graph());
     let driven = state.ended().is_none() && crate::inspect::is_driven(&found.store, found.run());

@@ -185,6 +185,35 @@ fn s30_a_brief_timeline_leaves_out_what_says_nothing() {
     assert!(attempt.get("after_ms").is_none() && brief["nodes"][0].get("id").is_none(), "{brief:#}");
 }
 
+/// What nodes waited for and saw at an event is the same whether the run was read until then or beyond it (S-05), also before and after
+/// the event from which a fork follows another document.
+#[test]
+fn s05_what_nodes_saw_is_as_of_the_event() {
+    let place = place();
+    place.write("many.yaml", "- when: {}\n  reply: {text: Well.}\n");
+    let plan = |names: &[&str]| {
+        let nodes = names.iter().map(|name| {
+            json!({"node_id": name, "node_type": "llm-first", "node_name": name, "thread_id": "main", "task_prompt": format!("Say {name}.")})
+        });
+        json!({"name": "Some", "task": "Think.", "nodes": nodes.collect::<Vec<_>>()})
+    };
+    place.write("plan.json", &plan(&["One", "Two", "Three"]).to_string());
+    place.run(&["run", "plan.json", "--script", "many.yaml", "--run-id", "a"]).exits(0);
+    place.write("other.json", &plan(&["Zero", "Two", "Three"]).to_string());
+    place.run(&["fork", "a", "--document", "other.json", "--script", "many.yaml", "--run-id", "b"]).exits(0);
+    for run in ["a", "b"] {
+        let (up, down) = (Server::start(&place, &[]), Server::start(&place, &[]));
+        let events = down.get(&format!("/v1/runs/{run}/explain"))["at"].as_u64().unwrap();
+        let at = |n: u64| format!("/v1/runs/{run}/explain?at={n}&node=Two&node=Three");
+        let whole: Vec<Value> = (1..=events).rev().map(|n| down.get(&at(n))).collect();
+        let until: Vec<Value> = (1..=events).map(|n| up.get(&at(n))).collect();
+        assert!(whole.iter().rev().eq(&until), "{run}: {whole:#?} {until:#?}");
+        let three = &until.last().unwrap()["nodes"][1];
+        let first = if run == "a" { "One" } else { "Zero" };
+        assert_eq!(three["messages_from"], json!([first, "Two"]), "{three:#}");
+    }
+}
+
 /// What the API says of a run's waits, of its graph and of two runs is what the command line says.
 #[test]
 fn s03_explain_graph_and_diff_are_as_the_command_line_has_them() {
@@ -207,6 +236,15 @@ fn s03_explain_graph_and_diff_are_as_the_command_line_has_them() {
     assert_eq!(explained["nodes"][1]["messages_from"], json!(["One"]));
     let one = server.get("/v1/runs/b/explain?node=Two");
     assert_eq!(one["nodes"], place.run(&["explain", "b", "--node", "Two", "--json"]).json()["nodes"]);
+    // Several, in that order, each as it is alone; one that is not there is none of them.
+    let several = server.get("/v1/runs/b/explain?node=Two&node=Nine&node=One");
+    let alone = |node: &str| server.get(&format!("/v1/runs/b/explain?node={node}"))["nodes"][0].clone();
+    assert_eq!(several["nodes"], json!([alone("Two"), alone("One")]));
+    assert_eq!(several["critical"], Value::Null);
+    assert_eq!(
+        server.ask("GET", "/v1/runs/b/explain?at=1&at=2", None).is(400).json()["code"],
+        "bad-parameter"
+    );
     // Before it began.
     let early = server.get("/v1/runs/b/explain?at=1");
     assert_eq!((&early["at"], &early["nodes"][1]["started"]), (&json!(1), &Value::Null));
