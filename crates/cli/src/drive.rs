@@ -221,7 +221,7 @@ impl Drive<'_> {
     }
 
     fn report(&self) -> Report<'_> {
-        let Begun { store, id, state, graph, scripted, warnings, .. } = &self.run;
-        Report { store, run: id, state, scripted: *scripted, warnings, graph, driven: true, warned: true }
+        let Begun { store, id, state, graph, info, warnings, .. } = &self.run;
+        Report { store, run: id, state, scripted: info.scripted, warnings, graph, driven: true, warned: true }
     }
 }

@@ -82,7 +82,7 @@ impl Host {
     pub async fn begin(&self, ready: Ready) -> Result<Begun, Error> {
         let Ready { id, config, options, catalogue, models, begins, .. } = ready;
         let limits = config.limits.driver(options.max_parallel, options.timeout_s);
-        let Started { store, state, graph, scripted, lock, inputs, source, fork } = match begins {
+        let Started { store, state, graph, info, lock, inputs, source, fork } = match begins {
             Begins::New { compiled, state_dir } => {
                 let store = self.store(&state_dir).map_err(Error::before_run)?;
                 start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
@@ -97,20 +97,7 @@ impl Host {
         let bench = Bench::new(Arc::clone(&store), catalogue.clone(), config, children, options.clone());
         let driver = compose::driver(&models, bench, limits);
         let (catalogue, warnings) = (Some(catalogue), options.warnings);
-        Ok(Begun {
-            store,
-            id,
-            state,
-            graph,
-            scripted,
-            warnings,
-            lock,
-            driver,
-            catalogue,
-            inputs,
-            source,
-            fork,
-        })
+        Ok(Begun { store, id, state, graph, info, warnings, lock, driver, catalogue, inputs, source, fork })
     }
 
     /// A document becomes a run that has begun.
@@ -193,12 +180,12 @@ async fn start(
         fork: None,
         parent: parent.map(|parent| parent.to_string()),
     };
+    let info = run.info();
     let first = vec![Entry { n: 1, at_ms: at, json }];
     let created = match stored {
         Some(stored) => store.create_run_with_graph(run, stored, first),
         None => store.create_run(run, first),
     };
     created.await.map_err(Error::before_run)?;
-    let scripted = models.scripted;
-    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source: None, fork: None })
+    Ok(Started { store, state, graph, info, lock, inputs: Vec::new(), source: None, fork: None })
 }

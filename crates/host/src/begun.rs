@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::library::record;
 use selvedge_engine::{Graph, Input, RunStatus, State, Warning};
 use selvedge_runtime::{Controls, DriveError, Driven, Driver, Halt, Journal, RunHandle, load};
-use selvedge_store::{DriverLock, Store};
+use selvedge_store::{DriverLock, RunInfo, Store};
 use selvedge_tools::Catalogue;
 use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle};
@@ -21,8 +21,8 @@ pub struct Begun {
     pub state: State,
     /// The graph it was started with.
     pub graph: Arc<Graph>,
-    /// Whether a script answers, or has answered (C-07).
-    pub scripted: bool,
+    /// Its row, as it begins or goes on.
+    pub info: RunInfo,
     /// What the checker and the catalogue said.
     pub warnings: Vec<Warning>,
     /// Held as long as it is driven (C-12).

@@ -357,12 +357,13 @@ pub(crate) async fn begin(
         fork: Some(ForkPoint { run: of.info.id.clone(), events: shared }),
         parent: None,
     };
+    let info = run.info();
     of.store.create_run(run, vec![Entry { n: shared + 1, at_ms: at, json }]).await?;
     count.see(&state, &event);
     state.apply_record(&Record { at, event });
     let fork = ForkedFrom { run: of.info.id.clone(), events: of.events, at: source.at, shared };
     let (store, source, fork) = (Arc::clone(&of.store), Some(of.info.id.clone()), Some(fork));
-    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source, fork })
+    Ok(Started { store, state, graph, info, lock, inputs: Vec::new(), source, fork })
 }
 
 fn unwritable(error: serde_json::Error) -> Error {

@@ -157,17 +157,17 @@ impl LockedRun {
         let RecordedRun { store, info, state, .. } = self.run;
         Ok(Begun {
             store,
-            id: info.id,
+            id: info.id.clone(),
             state,
             graph,
-            scripted: info.scripted,
             warnings,
             lock,
             driver: idle_driver(),
             catalogue: None,
             inputs: vec![last],
-            source: info.fork.map(|fork| fork.run),
+            source: info.fork.as_ref().map(|fork| fork.run.clone()),
             fork: None,
+            info,
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::prepare::Read;
 use crate::recorded::RecordedRun;
 use selvedge_engine::{Budget, Graph, Input, Limits, State, Warning};
 use selvedge_http::Secret;
-use selvedge_store::{DriverLock, Store};
+use selvedge_store::{DriverLock, RunInfo, Store};
 use selvedge_tools::Catalogue;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ pub(crate) struct Started {
     pub(crate) store: Arc<Store>,
     pub(crate) state: State,
     pub(crate) graph: Arc<Graph>,
-    pub(crate) scripted: bool,
+    pub(crate) info: RunInfo,
     pub(crate) lock: DriverLock,
     pub(crate) inputs: Vec<Input>,
     /// The run that it was forked from, whenever that was.

@@ -137,7 +137,7 @@ pub(crate) async fn begin(
     models: &Models,
 ) -> Result<Started, Error> {
     let graph = run.graph()?;
-    let RecordedRun { store, info, mut state, .. } = *run;
+    let RecordedRun { store, mut info, mut state, .. } = *run;
     // A model that counts requests has to know those that were answered (C-07): it is there only now, so for it the journal
     // is folded once more.
     if models.model.counts() {
@@ -148,7 +148,7 @@ pub(crate) async fn begin(
         let update = RunUpdate { scripted: true, ..RunUpdate::default() };
         store.update_run(&info.id, update).await?;
     }
-    let scripted = info.scripted || models.scripted;
-    let source = info.fork.map(|fork| fork.run);
-    Ok(Started { store, state, graph, scripted, lock, inputs, source, fork: None })
+    info.scripted |= models.scripted;
+    let source = info.fork.as_ref().map(|fork| fork.run.clone());
+    Ok(Started { store, state, graph, info, lock, inputs, source, fork: None })
 }

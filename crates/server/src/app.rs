@@ -18,6 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
+/// What is said of a request that panicked: that was told where it happened.
+pub(crate) const BUG: &str = "the request has come upon a bug";
+
 /// A server, as its requests see it.
 pub(crate) struct App {
     pub(crate) host: Host,
@@ -82,6 +85,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         // Its panic was told where it happened; this request alone ends with it.
-        Err(_) => Err(Error::internal("the request has come upon a bug").into()),
+        Err(_) => Err(Error::internal(BUG).into()),
     }
 }

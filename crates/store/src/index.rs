@@ -101,6 +101,26 @@ pub struct NewRun {
     pub parent: Option<String>,
 }
 
+impl NewRun {
+    /// The row that it has once it is written.
+    pub fn info(&self) -> RunInfo {
+        RunInfo {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            dialect: self.dialect.clone(),
+            status: self.status,
+            started_ms: self.started_ms,
+            ended_ms: None,
+            usage: "{}".to_owned(),
+            graph: self.graph,
+            scripted: self.scripted,
+            options: self.options.clone(),
+            fork: self.fork.clone(),
+            parent: self.parent.clone(),
+        }
+    }
+}
+
 /// A change to a run's row, written together with the entries that cause it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunUpdate {

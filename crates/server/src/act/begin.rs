@@ -1,7 +1,7 @@
 //! Runs that begin: of a document, and of another run.
 
 use crate::act::bodies::{Forked, Start, text};
-use crate::app::{App, blocking};
+use crate::app::{App, BUG, blocking};
 use crate::call::Call;
 use crate::look;
 use crate::problem::Problem;
@@ -9,13 +9,15 @@ use crate::reply::{Later, Reply};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, LOCATION};
 use selvedge_host::options::RunOptions;
-use selvedge_host::{Asked, ForkOptions};
+use selvedge_host::{Asked, Error, ForkOptions};
 use selvedge_store::StoreError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Bytes of a request that is small.
+const SMALL: usize = 64 * 1024;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// `POST /v1/runs`.
@@ -39,7 +41,8 @@ pub(crate) fn named(app: Arc<App>, call: Call) -> Later {
 }
 
 async fn begin(app: Arc<App>, call: &Call, start: Start) -> Result<Reply, Problem> {
-    let asked = Asking::of(call, start.run_id.clone(), "")?;
+    let small = start.document.is_some() && call.body.len() <= SMALL;
+    let asked = Asking { small, ..Asking::of(call, start.run_id.clone(), "")? };
     asked
         .once(&app, move |app, id, digest| {
             let chosen = start.options.options()?;
@@ -124,6 +127,8 @@ struct Asking {
     id: Option<String>,
     /// What was asked for, where it may be asked for again.
     digest: Option<String>,
+    /// Whether all of it is in the request, and that is short.
+    small: bool,
 }
 
 impl Asking {
@@ -137,7 +142,7 @@ impl Asking {
         let of_key = key.transpose()?.map(|key| format!("key-{}", hex(&[b"key", key.as_bytes()], 12)));
         let id = id.or(of_key);
         let digest = id.is_some().then(|| hex(&[about.as_bytes(), b"\n", &call.body], 32));
-        Ok(Self { id, digest })
+        Ok(Self { id, digest, small: false })
     }
 
     /// Begins what `read` makes of it, unless that has begun.
@@ -146,10 +151,10 @@ impl Asking {
         app: &Arc<App>,
         read: impl FnOnce(&App, Option<String>, Option<String>) -> Result<Asked, Problem> + Send + 'static,
     ) -> Result<Reply, Problem> {
-        let Self { id, digest } = self;
+        let Self { id, digest, small } = self;
         let making = id.as_deref().map(|id| app.drives.making(id));
-        let _made = match &making {
-            Some(making) => Some(making.lock().await),
+        let making = match making {
+            Some(making) => Some(making.lock_owned().await),
             None => None,
         };
         if let Some(id) = &id
@@ -159,16 +164,25 @@ impl Asking {
         }
         app.drives.room()?;
         let (reading, named) = (Arc::clone(app), id.clone());
-        let asked = blocking(move || read(&reading, named, digest)).await?;
+        let reading = move || read(&reading, named, digest);
+        // To wait for another thread takes longer than to read a few lines.
+        let asked = if small { reading()? } else { blocking(reading).await? };
         let ready = app.host.prepare(asked).await?;
-        let begun = app.host.begin(ready).await?;
+        // What is recorded is driven, also where whoever asked for it is gone by then.
         let app = Arc::clone(app);
-        blocking(move || {
-            let (id, object) = (begun.id.clone(), look::runs::begun(&app, &begun));
-            app.drives.drive(begun);
-            Ok(made(&id, object?, StatusCode::CREATED))
-        })
-        .await
+        let begun = tokio::spawn(async move {
+            let begun = app.host.begin(ready).await?;
+            let answer = move || {
+                let (id, object) = (begun.id.clone(), look::runs::begun(&begun));
+                app.drives.drive(begun);
+                Ok(made(&id, object, StatusCode::CREATED))
+            };
+            // A fork has all that its source had; of a run that begins there is next to nothing yet.
+            let answer = if small { answer() } else { blocking(answer).await };
+            drop(making);
+            answer
+        });
+        begun.await.unwrap_or_else(|_| Err(Error::internal(BUG).into()))
     }
 }
 

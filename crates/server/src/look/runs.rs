@@ -67,18 +67,17 @@ pub(crate) fn object(app: &App, id: &str, at: Option<u64>) -> Result<Value, Prob
 }
 
 /// The same of a run that has just begun here: nothing of it is read again.
-pub(crate) fn begun(app: &App, begun: &Begun) -> Result<Value, Problem> {
-    let info = app.store.run(&begun.id)?;
+pub(crate) fn begun(begun: &Begun) -> Value {
     let report = RunReport {
         run: &begun.id,
         state: &begun.state,
-        scripted: begun.scripted,
+        scripted: begun.info.scripted,
         warnings: &begun.warnings,
         graph: &begun.graph,
         driven: true,
     };
     let events = begun.state.events();
-    Ok(with_row(report.json(), &info, true, (events, events)))
+    with_row(report.json(), &begun.info, true, (events, events))
 }
 
 fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value, Problem> {

@@ -3,6 +3,9 @@
 use super::http::{Server, asking, greeting};
 use crate::support::Place;
 use serde_json::json;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
 
 fn place() -> Place {
     let place = Place::new();
@@ -49,6 +52,32 @@ fn s07_the_same_request_means_the_same_run() {
     });
     assert_eq!(runs.iter().filter(|(status, _)| *status == 201).count(), 1, "{runs:?}");
     assert!(runs.iter().all(|(_, run)| *run == runs[0].1), "{runs:?}");
+}
+
+/// Who asks for a run and is gone before the answer has either begun none, or one that is driven.
+#[test]
+fn s03_a_run_is_driven_whether_or_not_somebody_waits_for_its_answer() {
+    let place = place();
+    let server = Server::start(&place, &["--script", "replies.yaml"]);
+    let body = json!({"document": greeting()}).to_string();
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        server.token,
+        body.len()
+    );
+    for gone in 0..64 {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_micros(gone * 150));
+    }
+    // The last one: all before it have come, or never will.
+    let last = server.begin(greeting());
+    server.wait(&last, "completed");
+    let runs = server.get("/v1/runs?limit=500")["runs"].clone();
+    for run in runs.as_array().unwrap() {
+        server.wait(run["run_id"].as_str().unwrap(), "completed");
+    }
 }
 
 #[test]
