@@ -90,6 +90,11 @@ fn s22_the_scrubber_shows_a_run_as_it_was() {
 }
 
 #[test]
+fn s22_names_and_times_have_room() {
+    script("lanes.mjs");
+}
+
+#[test]
 fn s22_text_is_shown_as_it_comes() {
     script("stream.mjs");
 }
@@ -107,6 +112,11 @@ fn s24_a_node_shows_what_it_was_sent() {
 #[test]
 fn s25_questions_are_answered_and_texts_edited() {
     script("answer.mjs");
+}
+
+#[test]
+fn s26_what_is_required_is_not_sent_empty() {
+    script("required.mjs");
 }
 
 #[test]

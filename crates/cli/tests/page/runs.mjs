@@ -5,14 +5,17 @@ const document = write('letter.json', letter);
 const script = write('replies.yaml', replies());
 cli('run', document, '--script', script, '--run-id', 'first');
 cli('run', document, '--script', script, '--run-id', 'second');
-const failing = write('failing.yaml', "- when: {}\n  reply: { error: { status: 400, message: 'no such thing' } }\n");
+const failing = write('failing.yaml', `- when: {}\n  reply: { error: { status: 400, message: 'no such thing, ${'and nobody knows why, '.repeat(20)}' } }\n`);
 cli('run', document, '--script', failing, '--run-id', 'third');
 const server = await serve(['--script', script]);
 await browse(server, async (page) => {
   const rows = page.locator('a.run-row');
   await until('three runs', async () => (await rows.count()) === 3);
   await accessible(page, 'the list of runs');
-  await page.locator('a.run-row', { hasText: 'third' }).locator('.is-failed').waitFor();
+  const third = page.locator('a.run-row', { hasText: 'third' });
+  await third.locator('.is-failed').waitFor();
+  for (const name of await third.locator('.run-name b, .run-name .mono').all())
+    assert.ok(await name.evaluate((shown) => shown.scrollWidth <= shown.clientWidth + 1), 'a long fault leaves names their room');
   await page.keyboard.press('/');
   await page.keyboard.type('econ');
   await until('one run is found', async () => (await rows.count()) === 1);
@@ -32,5 +35,15 @@ await browse(server, async (page) => {
   const chosen = await page.locator('a.run-row.chosen .mono').textContent();
   await page.keyboard.press('Enter');
   await until('it is opened', () => page.url().includes(`#/run/${chosen.trim()}`));
+  // What failed has no output, and is not waited for.
+  await page.goto(`${server.origin}/#/run/third?tab=%3D`);
+  await page.locator('.result', { hasText: 'It failed, so there is none' }).first().waitFor();
+  assert.equal(await page.getByText('No output yet').count(), 0);
+  // An address that names nothing says so, and leads on.
+  await page.goto(`${server.origin}/#/nonsense`);
+  await page.locator('.nothing', { hasText: 'There is no such page' }).waitFor();
+  await accessible(page, 'an address that names nothing');
+  await page.locator('.nothing a').click();
+  await rows.first().waitFor();
 });
 await server.stop();

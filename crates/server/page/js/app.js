@@ -1,5 +1,5 @@
 /** The page (S-20): its frame, where one is, and how it stands with the server. */
-import { html, render, Said, Problem, useEffect, useState, useStore } from './ui.js';
+import { html, render, Text, Said, Problem, useEffect, useState, useStore } from './ui.js';
 import { Runs } from './runs.js';
 import { Run } from './run.js';
 import { Inbox, asks, look } from './inbox.js';
@@ -12,6 +12,13 @@ import { t, language, speak } from './words.js';
 
 const VIEWS = { runs: Runs, run: Run, inbox: Inbox, start: Start, diff: Diff, library: Library, catalogue: Catalogue, evolution: Evolving };
 const NAV = ['runs', 'inbox', 'library'];
+
+/** Where an address leads that names nothing. */
+function Nowhere() {
+  const { view } = useStore(route);
+  return html`<main class="page" id="main"><div class="nothing"><b>${t('nowhere')}</b><p class="muted">${t('nowhere-why')} <code><${Text} of=${`#/${view}`} max=${80} /></code></p>
+    <p><a class="button" href=${source.sealed ? link('run', source.sealed) : link('runs')}>${t(source.sealed ? 'run' : 'all-runs')}</a></p></div></main>`;
+}
 
 /** Light, dark, or as the system has it: kept in this browser. */
 function theme() {
@@ -69,7 +76,7 @@ function App() {
     return () => clearInterval(timer);
   }, []);
   useEffect(() => {
-    document.title = `${view === 'run' ? id : t(view)} · Selvedge`;
+    document.title = `${view === 'run' ? id : t(view in VIEWS ? view : 'nowhere')} · Selvedge`;
   }, [view, id, spoken]);
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ event) => {
@@ -80,7 +87,7 @@ function App() {
     addEventListener('keydown', keys);
     return () => removeEventListener('keydown', keys);
   }, []);
-  const View = VIEWS[/** @type {keyof typeof VIEWS} */ (view)] ?? Runs;
+  const View = VIEWS[/** @type {keyof typeof VIEWS} */ (view)] ?? Nowhere;
   return html`<${Top} key=${spoken} /><${Banner} /><${View} key=${`${spoken}/${view}/${view === 'run' ? id : ''}`} /><${Said} />`;
 }
 

@@ -1,9 +1,12 @@
 /** Two runs side by side: what they have in common, what differs, what was reused and what that saved (S-26). */
 import { html, Text, Status, Problem, useAsked, useState, useStore } from './ui.js';
-import { Json, Long } from './json.js';
+import { Json } from './json.js';
+import { Content } from './thread.js';
+import { because } from './node.js';
 import { source } from './source.js';
 import { route, link, adjust } from './route.js';
 import { t } from './words.js';
+import { plain } from './text.js';
 import { count, cost, duration, moment, tokens } from './format.js';
 
 /** Words of two texts, those of only one of them marked. @param {string} a @param {string} b */
@@ -32,11 +35,11 @@ export function marked(a, b) {
   return out;
 }
 
-/** Two texts beside each other. */
-export function Sides({ a, b }) {
+/** Two texts beside each other, each below the name of the run that it is of. @param {{a: any, b: any, names: string[]}} props */
+export function Sides({ a, b, names }) {
   const as = (/** @type {any} */ value) => (value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   const both = marked(as(a), as(b));
-  const side = (/** @type {any[]} */ parts, /** @type {string} */ which) => html`<div class=${`side s-${which}`}>${parts.map((part) => (part.only ? (which === 'a' ? html`<del><${Text} of=${part.text} /></del>` : html`<ins><${Text} of=${part.text} /></ins>`) : html`<${Text} of=${part.text} />`))}</div>`;
+  const side = (/** @type {any[]} */ parts, /** @type {string} */ which) => html`<div class=${`side s-${which}`}><small class="mono muted side-name"><${Text} of=${names[which === 'a' ? 0 : 1] || t('not-there')} max=${60} /></small>${parts.map((part) => (part.only ? (which === 'a' ? html`<del><${Text} of=${part.text} /></del>` : html`<ins><${Text} of=${part.text} /></ins>`) : html`<${Text} of=${part.text} />`))}</div>`;
   return html`<div class="sides as-is">${side(both.a, 'a')}${side(both.b, 'b')}</div>`;
 }
 
@@ -47,22 +50,52 @@ function words(/** @type {any} */ message) {
   return [message.content ?? '', calls].filter(Boolean).join('\n');
 }
 
-/** A thread of both runs, or of one of them. @param {{a: string, b: string, thread: string, has: boolean[]}} props */
-function ThreadDiff({ a, b, thread, has }) {
-  const { value, error } = useAsked(() => Promise.all([a, b].map((run, i) => (has[i] ? source.thread(run, thread, { from: 0, limit: 1000 }) : { messages: [], of: 0 }))), [a, b, thread, ...has]);
-  const [all, setAll] = useState(false);
-  if (!value) return html`<${Problem} of=${error} />`;
-  const [x, y] = value.map((/** @type {any} */ got) => got.messages);
-  const most = Math.max(x.length, y.length);
-  let same = 0;
-  while (same < most && words(x[same]) === words(y[same])) same++;
-  const from = all ? 0 : Math.max(0, same);
-  return html`<section class="thread-diff"><h3><${Text} of=${thread} max=${80} /> <small class="muted">${t('messages-in', { a: value[0].of, b: value[1].of })}</small></h3>
-    ${same > 0 && html`<button type="button" class="ghost" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>${t('same-messages', { n: same })}</button>`}
-    ${Array.from({ length: most - from }, (_, i) => {
-      const [p, q] = [x[from + i], y[from + i]];
-      return html`<div class="diff-message"><span class="muted mono">${from + i + 1} · ${t(`role-${(p ?? q).role}`)} ${(p ?? q).node && html`<${Text} of=${(p ?? q).node} max=${40} />`}</span><${Sides} a=${words(p)} b=${words(q)} /></div>`;
-    })}</section>`;
+/** Who said something, and where it stands. */
+function Said({ message, at }) {
+  return html`<span class="muted"><span class="mono">#${at + 1}</span> ${t(`role-${message.role}`)}${message.node && html` · <span class="mono"><${Text} of=${message.node} max=${40} /></span>`}</span>`;
+}
+
+/** Messages that are the same in both runs: there when they are asked for. @param {{run: string, thread: string, from: number, count: number}} props */
+function Same({ run, thread, from, count: n }) {
+  const [open, setOpen] = useState(false);
+  const { value, error } = useAsked(() => (open ? source.thread(run, thread, { from, limit: Math.min(n, MOST) }) : Promise.resolve(undefined)), [run, thread, from, n, open]);
+  return html`<button type="button" class="more" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${t(n === 1 ? 'same-message' : 'same-messages', { n })}</button><${Problem} of=${error} />
+    ${open && value?.messages.map((/** @type {any} */ message, /** @type {number} */ i) => html`<div class="diff-message"><${Said} message=${message} at=${from + i} /><div class="side as-is"><${Text} of=${words(message)} /></div></div>`)}
+    ${open && n > MOST && html`<p class="muted">${t('of-calls', { n: MOST, of: n })}</p>`}`;
+}
+
+/** The most equal messages that are shown at once, and the most that differ. */
+const MOST = 100;
+
+/** A thread of both runs: what differs as the server has found it, what is the same folded. @param {{a: string, b: string, of: any}} props */
+function ThreadDiff({ a, b, of }) {
+  const { thread, changes } = of;
+  const head = (/** @type {any} */ more) => html`<h3><${Text} of=${thread} max=${80} /> <small class="muted">${more}</small></h3>`;
+  if (of.is === 'only_a' || of.is === 'only_b') {
+    const [run, n] = of.is === 'only_a' ? [a, of.messages.a] : [b, of.messages.b];
+    return html`<section class="thread-diff">${head(t('only-in', { run: plain(run) }))}<${Same} run=${run} thread=${thread} from=${0} count=${n} /></section>`;
+  }
+  if (!changes.length) return html`<section class="thread-diff">${head(t('same'))}<${Same} run=${a} thread=${thread} from=${0} count=${of.messages.a} /></section>`;
+  const out = [];
+  let [i, j] = [0, 0];
+  const same = (/** @type {number} */ n) => n > 0 && out.push(html`<${Same} key=${`s${i}`} run=${a} thread=${thread} from=${i} count=${n} />`);
+  for (const change of changes.slice(0, MOST)) {
+    const n = change.a ? change.a.at - i : change.b.at - j;
+    same(n);
+    [i, j] = [i + n, j + n];
+    out.push(html`<div class="diff-message" key=${`c${i}.${j}`}><${Said} message=${change.a ?? change.b} at=${change.a ? i : j} /><${Sides} a=${words(change.a)} b=${words(change.b)} names=${[change.a ? a : '', change.b ? b : '']} /></div>`);
+    if (change.a) i++;
+    if (change.b) j++;
+  }
+  if (changes.length > MOST) out.push(html`<p class="muted">${t('of-calls', { n: MOST, of: changes.length })}</p>`);
+  else same(of.messages.a - i);
+  return html`<section class="thread-diff">${head(t(changes.length === 1 ? 'message-differs' : 'messages-differ', { n: changes.length }))}${out}</section>`;
+}
+
+/** Ids of runs to choose from. */
+function Known() {
+  const { value } = useAsked(() => source.runs({ limit: 100 }), []);
+  return html`<datalist id="known-runs">${(value?.runs ?? []).map((/** @type {any} */ run) => html`<option value=${run.run_id}>${plain(run.name ?? '')}</option>`)}</datalist>`;
 }
 
 export function Diff() {
@@ -70,28 +103,30 @@ export function Diff() {
   const { a = '', b = '' } = query;
   const { value, error } = useAsked(() => (a && b ? source.diff(a, b) : Promise.resolve(undefined)), [a, b]);
   const runs = useAsked(() => Promise.all([a, b].map((run) => (run ? source.run(run, { brief: 'yes' }) : null))), [a, b]);
-  const explained = useAsked(() => (b ? source.explain(b) : Promise.resolve(undefined)), [b]).value;
   const [x, y] = runs.value ?? [];
-  const pick = (/** @type {'a' | 'b'} */ which) => html`<label class="field">${which === 'a' ? t('one-run') : t('other-run')} <input type="text" class="mono" value=${query[which] ?? ''} onChange=${(event) => adjust({ [which]: event.target.value || undefined })} /></label>`;
+  const pick = (/** @type {'a' | 'b'} */ which) => html`<label class="field">${which === 'a' ? t('one-run') : t('other-run')} <input type="text" class="mono" list="known-runs" placeholder=${t('run-id')} value=${query[which] ?? ''} onChange=${(event) => adjust({ [which]: event.target.value || undefined })} /></label>`;
   const took = (/** @type {any} */ run) => duration(moment(run.ended) - moment(run.started));
   const rows = x && y ? [
     [t('status'), html`<${Status} of=${x.status} />`, html`<${Status} of=${y.status} />`], [t('took'), took(x), took(y)],
     [t('model-calls'), count(x.usage?.model_calls), count(y.usage?.model_calls)], [t('tool-calls'), count(x.usage?.tool_calls), count(y.usage?.tool_calls)],
     [t('tokens'), count(tokens(x.usage)), count(tokens(y.usage))], [t('cost'), cost(x.usage?.cost), cost(y.usage?.cost)],
   ] : [];
-  const threads = useAsked(() => Promise.all([a, b].map((run) => (run ? source.threads(run) : { threads: [] }))), [a, b]).value ?? [];
-  const names = [...new Set(threads.flatMap((/** @type {any} */ one) => one.threads.map((/** @type {any} */ thread) => thread.name)))];
-  const reused = (explained?.nodes ?? []).filter((/** @type {any} */ node) => node.reused_from);
+  // Why something ran again, only a fork can say.
+  const explained = useAsked(() => (value?.b.fork_of ? source.explain(b) : Promise.resolve(undefined)), [value, b]).value;
   const afresh = (explained?.nodes ?? []).filter((/** @type {any} */ node) => node.afresh?.length);
+  const nodes = value?.results ?? [];
+  const reused = nodes.filter((/** @type {any} */ node) => node.usage?.b?.reused_from);
+  const differs = nodes.filter((/** @type {any} */ node) => node.is !== 'same');
   return html`<main class="page diff" id="main"><h1>${t('compare')}</h1>
-    <div class="row">${pick('a')}${pick('b')}</div><${Problem} of=${error ?? runs.error} />
+    <p class="muted">${t('compare-why')}</p><div class="row picks">${pick('a')}${pick('b')}</div><${Known} /><${Problem} of=${error ?? runs.error} />
     ${rows.length > 0 && html`<div class="scroll-x"><table class="compare"><thead><tr><td></td>${[a, b].map((run) => html`<th><a href=${link('run', run)}><${Text} of=${run} max=${60} /></a></th>`)}</tr></thead>
       <tbody>${rows.map(([name, p, q]) => html`<tr><th scope="row">${name}</th><td>${p}</td><td>${q}</td></tr>`)}</tbody></table></div>`}
     ${y?.saved && html`<p class="is-reused saved">↺ ${t('saves', { calls: (y.saved.model_calls ?? 0) + (y.saved.tool_calls ?? 0), tokens: count(tokens(y.saved)), time: duration(y.saved.worked_ms ?? 0) })}</p>`}
-    ${reused.length > 0 && html`<p>${t('reused')}: ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}</p>`}
-    ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, 40).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted"><${Text} of=${node.afresh[0].why} max=${200} /></span></li>`)}</ul>`}
-    ${x && y && html`<h2>${t('output')}</h2>${JSON.stringify(x.output) === JSON.stringify(y.output) ? html`<p class="muted">${t('same')}</p><${Long} of=${typeof x.output === 'string' ? x.output : JSON.stringify(x.output, null, 2)} />` : html`<${Sides} a=${x.output} b=${y.output} />`}
-      <h2>${t('threads')}</h2>${names.map((name) => html`<${ThreadDiff} key=${name} a=${a} b=${b} thread=${name} has=${threads.map((/** @type {any} */ one) => one.threads.some((/** @type {any} */ thread) => thread.name === name))} />`)}`}
+    ${reused.length > 0 && html`<p>${t('reused')}: ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}${reused.length > 40 ? `+${reused.length - 40}` : ''}</p>`}
+    ${differs.length > 0 && html`<p>${t('nodes-differ')}: ${differs.slice(0, 40).map((/** @type {any} */ node) => html`<a class="tag" href=${link('run', node.is === 'only_a' ? a : b, { node: node.node })}><${Text} of=${node.node} max=${50} /></a> `)}${differs.length > 40 ? `+${differs.length - 40}` : ''}</p>`}
+    ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, 40).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted">${because(node.afresh[0], node.node)}</span></li>`)}</ul>`}
+    ${x && y && html`<h2>${t('output')}</h2>${JSON.stringify(x.output) === JSON.stringify(y.output) ? html`<p class="muted">${t('same')}</p>${x.output !== null && html`<div class="side"><${Content} of=${x.output} prose=${true} /></div>`}` : html`<${Sides} a=${x.output} b=${y.output} names=${[a, b]} />`}`}
+    ${value && html`<h2>${t('threads')}</h2>${value.threads.map((/** @type {any} */ one) => html`<${ThreadDiff} key=${one.thread} a=${a} b=${b} of=${one} />`)}`}
     ${value && html`<details><summary class="h3">${t('whole-diff')}</summary><${Json} of=${value} open=${1} /></details>`}
   </main>`;
 }

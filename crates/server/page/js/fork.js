@@ -2,6 +2,7 @@
 import { html, Text, Dialog, Problem, useEffect, useState } from './ui.js';
 import { source, can } from './source.js';
 import { eventOf } from './locate.js';
+import { because } from './node.js';
 import { t } from './words.js';
 import { count, duration, tokens } from './format.js';
 
@@ -12,7 +13,7 @@ function Plan({ of }) {
   const sums = (of.nodes ?? []).reduce((/** @type {any} */ all, /** @type {any} */ node) => ({ ...all, [node.would]: (all[node.would] ?? 0) + 1 }), {});
   return html`<div class="plan"><p>${Object.entries(sums).map(([would, n]) => html`<span class=${`tag w-${would}`}>${String(n)} ${t(`would-${would}`)}</span> `)}
     ${(saved.model_calls || saved.tool_calls) > 0 && html`<span class="muted">${t('saves', { calls: (saved.model_calls ?? 0) + (saved.tool_calls ?? 0), tokens: count(tokens(saved)), time: duration(saved.worked_ms ?? 0) })}</span>`}</p>
-    <ul class="plan-nodes">${(of.nodes ?? []).slice(0, 200).map((/** @type {any} */ node) => html`<li><span class="mono"><${Text} of=${node.node} max=${80} /></span> <span class=${`tag w-${node.would}`}>${t(`would-${node.would}`)}</span> <span class="muted"><${Text} of=${node.afresh?.[0]?.why ?? ''} max=${160} /></span></li>`)}</ul></div>`;
+    <ul class="plan-nodes">${(of.nodes ?? []).slice(0, 200).map((/** @type {any} */ node) => html`<li><span class="mono"><${Text} of=${node.node} max=${80} /></span> <span class=${`tag w-${node.would}`}>${t(`would-${node.would}`)}</span> <span class="muted">${because(node.afresh?.[0], node.node)}</span></li>`)}</ul></div>`;
 }
 
 /**
@@ -46,7 +47,7 @@ export function Fork({ run, model, of, at, message, close, made }) {
   const [foretold, setForetold] = useState(false);
   useEffect(() => void can('/v1/runs/{id}/fork/plan').then(setForetold), []);
   const body = () => ({
-    ...(document && document.trim() ? { document } : { at: n }),
+    ...(document === null ? { at: n } : { document }),
     ...(Object.keys(texts).length ? { messages: Object.entries(texts).map(([event, text]) => ({ event: Number(event), text })) } : {}),
     ...(other ? { options: { model: other } } : {}),
   });
@@ -65,15 +66,16 @@ export function Fork({ run, model, of, at, message, close, made }) {
   return html`<${Dialog} title=${t('fork-title')} close=${close} wide=${true}>
     <form class="fork" onSubmit=${(event) => (event.preventDefault(), go(false))}>
       <p class="muted">${t('fork-why')}</p>
-      <div class="row"><label class="field">${t('from-event')} <input type="number" min="1" max=${model.events} value=${n} disabled=${Boolean(document)} onInput=${(event) => setN(Number(event.target.value))} /></label>
-        <label class="field grow">${t('model')} <input type="text" placeholder=${t('as-recorded')} value=${other} onInput=${(event) => setOther(event.target.value)} /></label></div>
+      <div class="row">${document === null && html`<label class="field">${t('from-event')} <input type="number" min="1" max=${model.events} required value=${n} onInput=${(event) => setN(Number(event.target.value))} /></label>`}
+        <label class="field grow">${t('its-model')} <input type="text" placeholder=${t('as-recorded')} value=${other} onInput=${(event) => setOther(event.target.value)} /></label></div>
       ${Object.entries(texts).map(([at_, text]) => html`<label class="field">${t('message-of', { n: at_ })}<textarea rows=${Math.min(14, text.split('\n').length + 3)} value=${text} onInput=${(event) => setTexts({ ...texts, [at_]: event.target.value })}></textarea></label>`)}
-      ${document === null ? html`<button type="button" class="ghost" onClick=${() => setDocument('')}>${t('other-document')}</button>`
-        : html`<label class="field">${t('document')} <small class="muted">${t('other-document-why')}</small><textarea class="mono" rows="12" spellcheck="false" value=${document} onInput=${(event) => setDocument(event.target.value)}></textarea></label>`}
+      ${document === null ? html`<button type="button" class="more" onClick=${() => setDocument('')}>${t('other-document')}</button>`
+        : html`<label class="field">${t('document')} <small class="muted">${t('other-document-why')}</small><textarea class="mono" rows="12" spellcheck="false" required value=${document} onInput=${(event) => setDocument(event.target.value)}></textarea></label>
+          <button type="button" class="more" onClick=${() => setDocument(null)}>${t('same-document')}</button>`}
       <${Problem} of=${trouble} />
       ${trouble?.diagnostics && html`<ul class="found">${trouble.diagnostics.map((one) => html`<li class="at-error"><span class="mono">${one.line ?? '–'}:${one.column ?? ''}</span> <${Text} of=${one.message} max=${400} /></li>`)}</ul>`}
       <${Plan} of=${plan} />
-      <div class="ask-acts">${foretold && html`<button type="button" disabled=${Boolean(busy)} onClick=${() => go(true)}>${t('what-would')}</button>`}<button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
+      <div class="ask-acts">${foretold && html`<button type="button" disabled=${Boolean(busy)} onClick=${(event) => event.target.form.reportValidity() && go(true)}>${t('what-would')}</button>`}<button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
     </form>
   <//>`;
 }

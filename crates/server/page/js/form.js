@@ -26,7 +26,7 @@ export function wrong(schema, value) {
 }
 
 /** A value as JSON that is typed. */
-function Raw({ id, value, set }) {
+function Raw({ id, required, value, set }) {
   const written = (/** @type {any} */ of) => (of === undefined ? '' : JSON.stringify(of, null, 2));
   const [text, setText] = useState(() => written(value));
   const [bad, setBad] = useState(false);
@@ -37,7 +37,7 @@ function Raw({ id, value, set }) {
     setText((known.current = written(value)));
     setBad(false);
   }, [value]);
-  return html`<textarea id=${id} class="mono" rows=${Math.min(14, Math.max(3, text.split('\n').length))} spellcheck="false" aria-invalid=${String(bad)} value=${text}
+  return html`<textarea id=${id} class="mono" required=${required} rows=${Math.min(14, Math.max(3, text.split('\n').length))} spellcheck="false" aria-invalid=${String(bad)} value=${text}
     onInput=${(event) => {
       setText(event.target.value);
       try {
@@ -58,29 +58,29 @@ export function Field({ schema, value, set, name = '', required = false, top = f
   const [id] = useState(() => `f${++ids}`);
   const s = schema ?? {};
   const type = Array.isArray(s.type) ? s.type.find((/** @type {string} */ one) => one !== 'null') : s.type;
-  const label = html`<label for=${id}><${Text} of=${s.title ?? name ?? ''} max=${120} />${required && html`<i class="req" title=${t('required')}>*</i>`}</label>`;
+  const label = html`<label for=${id}><${Text} of=${s.title ?? name ?? ''} max=${120} />${required && html`<i class="req" aria-hidden="true" title=${t('required')}>*</i>`}</label>`;
   const help = s.description && html`<small class="muted"><${Text} of=${s.description} max=${400} /></small>`;
   const fault = wrong(s, value);
   const note = fault && html`<small class="bad">${fault}</small>`;
   if (s.enum) {
     const at = s.enum.findIndex((/** @type {any} */ one) => JSON.stringify(one) === JSON.stringify(value));
-    return html`<div class="field">${label}${help}<select id=${id} value=${String(at)} onChange=${(event) => set(s.enum[Number(event.target.value)])}>${at < 0 && html`<option value="-1">–</option>`}${s.enum.map((one, i) => html`<option value=${String(i)}>${plain(typeof one === 'string' ? one : JSON.stringify(one))}</option>`)}</select></div>`;
+    return html`<div class="field">${label}${help}<select id=${id} required=${required} value=${at < 0 ? '' : String(at)} onChange=${(event) => set(s.enum[Number(event.target.value)])}>${at < 0 && html`<option value="">–</option>`}${s.enum.map((one, i) => html`<option value=${String(i)}>${plain(typeof one === 'string' ? one : JSON.stringify(one))}</option>`)}</select></div>`;
   }
   if (type === 'boolean')
     return html`<div class="field check"><input id=${id} type="checkbox" checked=${value === true} onChange=${(event) => set(event.target.checked)} />${label}${help}</div>`;
   if (type === 'integer' || type === 'number')
-    return html`<div class="field">${label}${help}<input id=${id} type="number" step=${type === 'integer' ? 1 : 'any'} min=${s.minimum} max=${s.maximum} value=${value ?? ''} onInput=${(event) => set(event.target.value === '' ? undefined : Number(event.target.value))} />${note}</div>`;
+    return html`<div class="field">${label}${help}<input id=${id} type="number" required=${required} step=${type === 'integer' ? 1 : 'any'} min=${s.minimum} max=${s.maximum} value=${value ?? ''} onInput=${(event) => set(event.target.value === '' ? undefined : Number(event.target.value))} />${note}</div>`;
   if (type === 'string') {
     const long = top || (s.maxLength ?? 0) > 200 || String(value ?? '').length > 60 || String(value ?? '').includes('\n');
     const rows = Math.min(18, Math.max(3, String(value ?? '').split('\n').length + 1));
     return html`<div class="field">${label}${help}${long
-      ? html`<textarea id=${id} rows=${rows} value=${value ?? ''} onInput=${(event) => set(event.target.value)}></textarea>`
-      : html`<input id=${id} type="text" value=${value ?? ''} onInput=${(event) => set(event.target.value)} />`}${note}</div>`;
+      ? html`<textarea id=${id} required=${required} rows=${rows} value=${value ?? ''} onInput=${(event) => set(event.target.value)}></textarea>`
+      : html`<input id=${id} type="text" required=${required} value=${value ?? ''} onInput=${(event) => set(event.target.value)} />`}${note}</div>`;
   }
   // Of no type: a number, a list … as JSON has it, anything else as the text that it is.
   if (!type && !s.properties) {
     const text = typeof value === 'string' || value === undefined ? value ?? '' : JSON.stringify(value);
-    return html`<div class="field">${label}${help}<input id=${id} type="text" value=${text} onChange=${(event) => {
+    return html`<div class="field">${label}${help}<input id=${id} type="text" required=${required} value=${text} onChange=${(event) => {
       try {
         set(JSON.parse(event.target.value));
       } catch {
@@ -90,12 +90,14 @@ export function Field({ schema, value, set, name = '', required = false, top = f
   }
   if (s.properties) {
     const object = value && typeof value === 'object' && !Array.isArray(value) ? value : {};
-    const fields = Object.entries(s.properties).map(([key, inner]) => html`<${Field} key=${key} name=${key} schema=${inner} required=${(s.required ?? []).includes(key)} value=${object[key]}
+    // What nobody has begun to fill in need not be filled in.
+    const needed = top || required || Object.keys(object).length > 0;
+    const fields = Object.entries(s.properties).map(([key, inner]) => html`<${Field} key=${key} name=${key} schema=${inner} required=${needed && (s.required ?? []).includes(key)} value=${object[key]}
       set=${(/** @type {any} */ next) => {
         const { [key]: _, ...others } = object;
         set(next === undefined ? others : { ...others, [key]: next });
       }} />`);
-    return top ? html`<div class="fields">${help}${fields}</div>` : html`<fieldset><legend><${Text} of=${s.title ?? name} />${required && html`<i class="req">*</i>`}</legend>${help}${fields}</fieldset>`;
+    return top ? html`<div class="fields">${help}${fields}</div>` : html`<fieldset><legend><${Text} of=${s.title ?? name} />${required && html`<i class="req" aria-hidden="true">*</i>`}</legend>${help}${fields}</fieldset>`;
   }
-  return html`<div class="field">${label}${help}<${Raw} id=${id} value=${value} set=${set} />${note}</div>`;
+  return html`<div class="field">${label}${help}<${Raw} id=${id} required=${required} value=${value} set=${set} />${note}</div>`;
 }

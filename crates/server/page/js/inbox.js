@@ -59,7 +59,7 @@ export function Ask({ ask, run, done, named = false }) {
       ? html`<div class="ask-acts"><button type="button" class="primary" disabled=${busy} onClick=${() => answer({ answer: 'yes' })}>${t('approve')}</button>
           <input type="text" aria-label=${t('why-not')} placeholder=${t('why-not')} value=${why} onInput=${(event) => setWhy(event.target.value)} />
           <button type="button" class="danger" disabled=${busy} onClick=${() => answer({ answer: 'no', ...(why ? { why } : {}) })}>${t('refuse')}</button></div>`
-      : html`<${Field} schema=${schema} value=${value} set=${set} top=${true} name=${kind === 'edit' ? t('edit-text') : t('your-answer')} />
+      : html`<${Field} schema=${schema} value=${value} set=${set} top=${true} required=${kind !== 'edit'} name=${kind === 'edit' ? t('edit-text') : t('your-answer')} />
           <div class="ask-acts"><button class="primary" disabled=${busy || Boolean(bad)}>${t('send-answer')}</button>${kind === 'edit' && html`<button type="button" disabled=${busy} onClick=${() => set(ask.value)}>${t('as-it-was')}</button>`}</div>`)}
     ${gone && html`<p class="status is-ran">✓ ${t('answered')}</p>`}
     <${Problem} of=${trouble} />

@@ -1,6 +1,7 @@
 /** The picture of a run: lanes over time, bars of what nodes did, arrows of what flowed between them (S-22, S-30). */
 import { html, Text, useEffect, useLayoutEffect, useMemo, useRef, useState, useStore, store } from './ui.js';
 import { tree, place, scale, ticks, isFolded, ROW, GAP } from './layout.js';
+import { labelsWidth, INDENT } from './labels.js';
 import { standing, doing, retries, goesOn, frameTally, joinFill } from './model.js';
 import { arrows } from './arrows.js';
 import { t } from './words.js';
@@ -146,11 +147,15 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
   const scroller = useRef(/** @type {any} */ (null));
   const whole = useMemo(() => tree(model), [model]);
   const placed = useMemo(() => place(whole, said), [whole, said]);
-  const labels = view.width < 620 ? 84 : 150;
+  // They grow with what they say, and don't shrink again below what is read.
+  const widest = useRef({ of: 0, px: 0 });
+  const wants = useMemo(() => labelsWidth(placed.lanes, view.width), [placed, view.width]);
+  if (widest.current.of !== view.width || wants > widest.current.px) widest.current = { of: view.width, px: wants };
+  const labels = widest.current.px;
   const scaled = useMemo(() => scale(placed.lanes, model, kind, now), [placed, kind, now]);
   // What is to come has its place behind what is.
   const ahead = live && ['running', 'waiting'].includes(model.status) && placed.lanes.some((lane) => lane.coming.length);
-  const room = Math.max(200, view.width - labels - 20 - (ahead ? 112 : 0));
+  const room = Math.max(120, view.width - labels - 20 - (ahead ? 112 : 0));
   const unit = (room * zoom) / scaled.room;
   const X = (/** @type {number} */ event) => 6 + scaled.x(event) * unit;
   const to = live ? 6 + scaled.end * unit : X(model.events);
@@ -160,7 +165,8 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
     for (const rung of model.recovery) if (rung.what === 'action') all.set(rung.node, (all.get(rung.node) ?? []).concat(rung));
     return all;
   }, [model]);
-  const times = useMemo(() => ticks(scaled.marks, model.began, 74 / unit), [scaled, unit]);
+  const times = useMemo(() => ticks(scaled.marks, model.began, 74 / unit, (ms) => (ms ? duration(ms) : '0')), [scaled, unit]);
+  const kinds = useMemo(() => new Set(model.nodes.map((node) => node?.kind)), [model.nodes]);
 
   useLayoutEffect(() => {
     const box = scroller.current;
@@ -189,6 +195,10 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
     () => arrows({ model, lanes: placed.lanes, X, to, from: aside - 400, until: aside + view.width + 800, top: down - 400, bottom: down + view.height + 800, selected, reads, waits }),
     [model, placed, unit, aside, down, view.width, view.height, selected, reads, waits, to],
   );
+
+  // What was drawn once stays explained, so that nothing jumps.
+  const drawn = useRef(new Set());
+  for (const arrow of flow) drawn.current.add(arrow.kind);
 
   /** Arrows move from bar to bar: left and right in a lane, up and down between lanes. @param {KeyboardEvent} event */
   const keys = (event) => {
@@ -231,8 +241,8 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
   return html`<section class="lanes" aria-label=${t('lanes')}>
     <div class="lanes-tools">
       <div class="legend" aria-hidden="true">
-        <span class="k-model">${t('model')}</span><span class="k-tool">${t('tool')}</span><span class="k-person">${t('person')}</span><span class="k-flow">${t('flow')}</span>
-        <span class="l-taken">${t('taken-over')}</span><span class="l-sent">${t('sent')}</span><span class="l-read">${t('read')}</span>${waits.length > 0 && html`<span class="l-after">${t('after')}</span>`}
+        ${['model', 'tool', 'person', 'flow'].map((one) => kinds.has(one) && html`<span class=${`k-${one}`}>${t(one)}</span>`)}
+        ${[['taken', 'taken-over'], ['sent', 'sent'], ['read', 'read'], ['after', 'after']].map(([one, word]) => drawn.current.has(one) && html`<span class=${`l-${one}`}>${t(word)}</span>`)}
       </div>
       <div class="seg" role="group" aria-label=${t('scale')}>
         ${['steps', 'time'].map((one) => html`<button type="button" aria-pressed=${String(kind === one)} title=${t(`scale-${one}-why`)} onClick=${() => scaleKind.set(one)}>${t(`scale-${one}`)}</button>`)}
@@ -247,13 +257,13 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits }) 
       onKeyDown=${keys} onWheel=${wheel}>
       <div class="axis" style=${`width:${labels + width}px`}><div class="corner" style=${`width:${labels}px`}></div>
         <div class="axis-in" style=${`width:${width}px`} onClick=${pick} title=${t('axis-why')}>
-          ${times.map((tick) => html`<span class=${tick.last ? 'tick-end' : ''} style=${`transform:translateX(${6 + tick.x * unit}px)`}>${duration(tick.ms)}</span>`)}
+          ${times.map((tick) => html`<span class=${tick.last ? 'tick-end' : ''} style=${`transform:translateX(${6 + tick.x * unit}px)`}>${tick.text}</span>`)}
         </div>
       </div>
       <div class=${`lanes-in${shown.reduce((all, lane) => all + lane.bars.filter((bar) => bar.n1 === null).length, 0) > 4 ? ' crowded' : ''}`} style=${`width:${labels + width}px;height:${placed.height + GAP}px`}>
         ${shown.map((lane) => html`<div key=${lane.key} class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}
           style=${`transform:translateY(${lane.y}px);height:${lane.height}px`}>
-          <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * 12}px`} title=${plain(lane.title)}>
+          <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * INDENT}px`} title=${plain(lane.title)}>
             <span><${Text} of=${lane.label || t('no-thread')} max=${60} /></span>${lane.status === 'cancelled' && html`<small>${t('cancelled')}</small>`}${lane.status === 'failed' && html`<small class="bad">${t('failed')}</small>`}
           </div>
           <div class="lane-line" style=${`left:${labels}px;width:${width}px`}></div>

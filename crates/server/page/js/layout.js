@@ -217,21 +217,19 @@ export function scale(lanes, model, kind, now) {
 }
 
 /**
- * Times that the axis says: where there is room, in order, and the last one. `room` is how much of the axis one takes.
- * @param {{ns: number[], ts: number[], xs: number[], end: number}} marks @param {number} began @param {number} room
+ * Times that the axis says: where there is room, in order, none twice, and the last one. `room` is how much of the axis one takes.
+ * @param {{ns: number[], ts: number[], xs: number[], end: number}} marks @param {number} began @param {number} room @param {(ms: number) => string} say
  */
-export function ticks({ ns, ts, xs, end }, began, room) {
-  const out = [];
-  let behind = -1;
-  let said = -1;
+export function ticks({ ts, xs, end }, began, room, say) {
   const final = xs.length - 1;
-  for (let i = 0; i < final; i++) {
-    const ms = ts[i] - began;
-    if (xs[i] < behind || ms === said || xs[i] > xs[final] - 1.6 * room) continue;
-    out.push({ x: xs[i], ms, last: false });
-    behind = xs[i] + room;
-    said = ms;
+  const last = { x: Math.min(end, xs[final]), text: say(ts[final] - began), last: true };
+  const out = [{ x: xs[0], text: say(ts[0] - began), last: false }];
+  for (let i = 1; i < final && xs[i] <= last.x - 1.6 * room; i++) {
+    const before = out[out.length - 1];
+    if (xs[i] < before.x + room) continue;
+    const text = say(ts[i] - began);
+    if (text !== before.text && text !== last.text) out.push({ x: xs[i], text, last: false });
   }
-  if (ns.length && ts[final] - began > Math.max(0, said)) out.push({ x: Math.min(end, xs[final]), ms: ts[final] - began, last: true });
+  if (last.text !== out[out.length - 1].text && last.x - xs[0] >= 1.6 * room) out.push(last);
   return out;
 }

@@ -6,7 +6,7 @@
  * @typedef {{at: Moment, ended: Moment | null, after_ms?: number, reason?: string, ok?: boolean | null, lost?: boolean, fault?: string}} Attempt
  * @typedef {{kind: string, name?: string, reused?: boolean, attempts: Attempt[]}} Call
  * @typedef {{ask: string, kind: string, asked: Moment, closed: Moment | null}} Question
- * @typedef {{started: Moment | null, ended: Moment | null, after?: number, fault?: {kind: string, message: string} | null, cancelled?: boolean,
+ * @typedef {{started: Moment | null, ended: Moment | null, cut?: boolean, after?: number, fault?: {kind: string, message: string} | null, cancelled?: boolean,
  *   reused?: number, of?: number, opened?: {from: string, start: number, end: number}, published?: string, tokens?: number, calls: Call[],
  *   asks: Question[], join?: any, paths?: any}} Visit
  * @typedef {{node: string, id: string, name: string, frame: number, thread: string | null, kind: string, skipped?: string | null, status: string,
@@ -46,12 +46,20 @@ function readVisit(visit, zero) {
   };
 }
 
+/** A visit that has no end went on until the node began anew, as it does where a run is forked or taken up. @param {Visit} visit @param {Moment | null} next */
+function cutOff(visit, next) {
+  if (visit.ended || !next) return visit;
+  for (const call of visit.calls) for (const attempt of call.attempts) attempt.ended ??= next;
+  for (const ask of visit.asks) ask.closed ??= next;
+  return { ...visit, ended: next, cut: true };
+}
+
 /** @param {any} node @param {number} zero @returns {TNode} */
 function readNode(node, zero) {
   const id = node.id ?? node.name;
   return {
     node: node.name, id, name: node.title ?? id, frame: node.frame, thread: node.thread ?? null, kind: kindOf(node.does ?? NONE), skipped: node.skipped, status: node.status,
-    visits: (node.visits ?? NONE).map((/** @type {any} */ visit) => readVisit(visit, zero)),
+    visits: (node.visits ?? NONE).map((/** @type {any} */ visit, /** @type {number} */ at, /** @type {any[]} */ all) => cutOff(readVisit(visit, zero), point(all[at + 1]?.began, zero))),
   };
 }
 
@@ -124,6 +132,7 @@ export function visitAt(node, n) {
  */
 export function standing(visit, n, driven) {
   if (by(visit.ended, n)) {
+    if (visit.cut) return 'stopped';
     if (visit.cancelled) return 'cancelled';
     if (visit.fault) return 'failed';
     return visit.reused && visit.reused >= (visit.of ?? 0) ? 'reused' : 'ran';

@@ -5,6 +5,7 @@ import { Content, ToolCall } from './thread.js';
 import { goesOn, standing, visitAt } from './model.js';
 import { source } from './source.js';
 import { t } from './words.js';
+import { plain } from './text.js';
 import { duration, count } from './format.js';
 
 /** What a model said: its words, its calls, and the rest as data. */
@@ -36,7 +37,14 @@ function Call({ call, at }) {
 export function Fault({ of }) {
   if (!of) return null;
   const { kind, message, ...rest } = typeof of === 'string' ? { kind: '', message: of } : of;
-  return html`<div class="fault"><b class="mono"><${Text} of=${kind} /></b> <${Long} of=${message ?? ''} mono=${false} />${Object.keys(rest).length > 0 && html`<${Json} of=${rest} open=${0} />`}</div>`;
+  return html`<div class="fault"><b class="mono"><${Text} of=${kind} /></b> <${Long} of=${message ?? ''} mono=${false} />${Object.keys(rest).length > 0 && html`<details><summary class="muted">${t('details')}</summary><${Json} of=${rest} open=${4} /></details>`}</div>`;
+}
+
+/** Why a call was made again in a fork, or after a resume (E-29): of the node `own`. @param {any} one @param {string} own */
+export function because(one, own) {
+  if (!one?.why) return '';
+  const other = one.node && one.node !== own;
+  return t(`afresh-${one.why}${one.node ? (other ? '-of' : '-own') : ''}`, { node: plain(one.node ?? ''), tool: plain(one.tool ?? '') });
 }
 
 /** Whom it waited for, and why. */
@@ -58,7 +66,7 @@ export function NodePanel({ model, run, node, n, at, explained, choose }) {
   const recovery = (model.recovery ?? []).filter((rung) => rung.node === node && rung.n <= n);
   return html`<div class="panel-in">
     <header class="panel-head"><div><h2><${Text} of=${node} max=${120} /></h2>${told?.name && told.name !== told.id && html`<p class="muted"><${Text} of=${told.name} max=${200} /></p>`}</div>
-      <${Status} of=${word} /><button type="button" class="ghost" aria-label=${t('close')} onClick=${() => choose(null)}>✕</button></header>
+      ${told && html`<${Status} of=${word} />`}<button type="button" class="ghost" aria-label=${t('close')} onClick=${() => choose(null)}>✕</button></header>
     <dl class="facts">
       ${told?.thread && html`<div><dt>${t('thread')}</dt><dd><${Text} of=${told.thread} /></dd></div>`}
       ${visit?.started && html`<div><dt>${t('took')}</dt><dd>${visit.ended && visit.ended[0] <= n ? duration(visit.ended[1] - visit.started[1]) : t('goes-on')}</dd></div>`}
@@ -73,7 +81,7 @@ export function NodePanel({ model, run, node, n, at, explained, choose }) {
     ${recovery.length > 0 && html`<h3>${t('recovery')}</h3><ol class="rungs">${recovery.map((rung) => html`<li><span class="mono muted">#${rung.n}</span> <b><${Text} of=${rung.action ?? rung.what} /></b> <${Text} of=${rung.reason ?? rung.because ?? rung.fault?.message ?? ''} max=${400} /></li>`)}</ol>`}
     <${Waits} of=${explain?.waited_for} title=${t(visit?.started ? 'waited-for' : 'waits-for')} choose=${choose} />
     ${explain?.messages_from?.length > 0 && html`<h3>${t('messages-from')}</h3><p>${explain.messages_from.slice(-24).map((from) => html`<button type="button" class="from" onClick=${() => choose(from)}><${Text} of=${from} max=${60} /></button> `)}${explain.messages_from.length > 24 ? html`<span class="muted">+${explain.messages_from.length - 24}</span>` : ''}</p>`}
-    ${explain?.afresh?.length > 0 && html`<h3>${t('afresh')}</h3><ul class="waits">${explain.afresh.map((one) => html`<li><span class="mono"><${Text} of=${one.call ?? one.effect} max=${80} /></span> <span class="muted"><${Text} of=${one.why} max=${200} /></span></li>`)}</ul>`}
+    ${explain?.afresh?.length > 0 && html`<h3>${t('afresh')}</h3><ul class="waits">${explain.afresh.map((one) => html`<li><span class="mono"><${Text} of=${one.call ?? one.effect} max=${80} /></span> <span class="muted">${because(one, node)}</span></li>`)}</ul>`}
     <${Problem} of=${error} />
     ${mine?.calls?.length > 0 && html`<h3>${t('calls-of')}</h3>${mine.calls.map((call, i) => html`<${Call} key=${call.effect} call=${call} at=${i} />`)}`}
     ${mine?.answers?.length > 0 && html`<h3>${t('answers')}</h3>${mine.answers.map((one) => html`<div class="long"><b><${Text} of=${one.by ?? ''} /></b><${Json} of=${one.answer} /></div>`)}`}

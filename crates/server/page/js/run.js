@@ -59,7 +59,7 @@ function Result({ run }) {
   if (!run) return null;
   return html`<div class="result">
     ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
-    <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t('no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
+    <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t(['failed', 'cancelled'].includes(run.status) ? `no-output-${run.status}` : run.status === 'completed' ? 'no-output-at-all' : 'no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
     ${run.warnings?.length > 0 && html`<h3>${t('warnings')}</h3><ul>${run.warnings.slice(0, 100).map((one) => html`<li><${Text} of=${typeof one === 'string' ? one : one.message ?? JSON.stringify(one)} max=${500} /></li>`)}</ul>`}
     ${['initial', 'runtime'].map((part) => Object.keys(run.metadata?.[part] ?? {}).length > 0 && html`<h3>${t(part === 'initial' ? 'inputs' : 'values')}</h3><${Json} of=${run.metadata[part]} open=${1} />`)}
     ${run.usage && html`<h3>${t('usage')}</h3><dl class="facts">${[['model-calls', count(run.usage.model_calls)], ['tool-calls', count(run.usage.tool_calls)], ['input-tokens', count(run.usage.input_tokens)], ['output-tokens', count(run.usage.output_tokens)], ['cost', cost(run.usage.cost)]].map(([name, value]) => html`<div><dt>${t(name)}</dt><dd>${value}</dd></div>`)}</dl>`}
@@ -148,7 +148,7 @@ export function Run() {
     }
     return undefined;
   };
-  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${!error && html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
+  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
   const lengths = Object.fromEntries(((late !== null && listed?.threads) || model.threads).map((/** @type {any} */ one) => [one.name, one.messages]));
   const names = Object.keys(lengths);
   const ofNode = threadOf(model, query.node, names);

@@ -109,7 +109,7 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
         <button type="button" aria-label=${t('event-after')} title=${`${t('event-after')} ]`} disabled=${n >= model.events} onClick=${() => goTo(n + 1)}>›</button>
         <button type="button" aria-label=${t('mark-after')} title=${t('mark-after')} onClick=${() => jump(1)}>⇥</button>
       </div>
-      <label class="scrub-n"><span class="unseen">${t('event')}</span><input type="number" min="1" max=${model.events} value=${n} onChange=${(event) => goTo(Math.min(model.events, Math.max(1, Number(event.target.value) || 1)))} />
+      <label class="scrub-n"><span class="unseen">${t('event')}</span><input type="number" min="1" max=${model.events} value=${n} style=${`width:calc(${String(model.events).length}ch + 1.8rem)`} onChange=${(event) => goTo(Math.min(model.events, Math.max(1, Number(event.target.value) || 1)))} />
         <span class="muted">/ ${model.events}</span></label>
       <span class="scrub-time mono">${at === null ? '' : `+${duration(Math.max(0, at - model.began))}`}</span>
       <span class="scrub-said"><${Text} of=${said} max=${160} /></span>

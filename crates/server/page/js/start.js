@@ -21,7 +21,7 @@ function Editor({ text, set, found }) {
     area.current.scrollTop = Math.max(0, (one.line - 6) * 20);
   };
   return html`<div class="editor"><div class="gutter mono" ref=${gutter} aria-hidden="true">${Array.from({ length: Math.min(lines, 5000) }, (_, i) => html`<i class=${bad.has(i + 1) ? `at-${bad.get(i + 1)}` : ''}>${i + 1}</i>`)}</div>
-    <textarea ref=${area} class="mono" wrap="off" spellcheck="false" aria-label=${t('document')} value=${text} onInput=${(event) => set(event.target.value)} onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}></textarea></div>
+    <textarea ref=${area} class="mono" wrap="off" spellcheck="false" aria-label=${t('document')} placeholder=${t('write-document')} value=${text} onInput=${(event) => set(event.target.value)} onScroll=${(event) => (gutter.current.scrollTop = event.target.scrollTop)}></textarea></div>
     ${found.length > 0 && html`<ul class="found" aria-label=${t('findings')}>${found.map((one) => html`<li class=${`at-${one.severity ?? 'error'}`}><button type="button" onClick=${() => one.line && to(one)}>
       <span class="mono">${one.line ? `${one.line}:${one.column ?? 1}` : '–'}</span> <b>${t(one.severity ?? 'error')}${one.rule ? ` ${plain(one.rule)}` : ''}</b> <${Text} of=${one.message} max=${600} />${one.help && html`<small class="muted"><${Text} of=${one.help} max=${600} /></small>`}
       ${one.line && html`<code class="line"><${Text} of=${(text.split('\n')[one.line - 1] ?? '').trim()} max=${160} /></code>`}</button></li>`)}</ul>`}`;
@@ -95,13 +95,13 @@ export function Start() {
   return html`<main class="page start" id="main"><h1>${t('start-run')}</h1><${Problem} of=${error} />
     <form class="start-form" onSubmit=${start}>
       <div class="start-text">
-        <div class="row"><label class="grow">${t('document')} <select value=${name} onChange=${(event) => (edits.current++, setTrouble(null), setName(event.target.value))}><option value="">${t('own-text')}</option>${documents.map((one) => html`<option value=${one.name}>${plain(one.name)}</option>`)}</select></label></div>
+        <label class="field">${t('document')} <select value=${name} onChange=${(event) => (edits.current++, setTrouble(null), setName(event.target.value))}><option value="">${t('own-text')}</option>${documents.map((one) => html`<option value=${one.name}>${plain(one.name)}</option>`)}</select></label>
         <${Editor} text=${text} set=${(/** @type {string} */ next) => (edits.current++, setTrouble(null), setText(next))} found=${found} />
       </div>
       <div class="start-inputs">
         <h2>${t('inputs')}</h2>
         ${schema ? html`<${Field} schema=${schema} value=${inputs} set=${(/** @type {any} */ next) => setInputs(next ?? {})} top=${true} />` : html`<p class="muted">${checked ? t('no-inputs') : t('inputs-later')}</p>`}
-        <div class="field"><label for="start-model">${t('model')}</label><input id="start-model" type="text" placeholder=${t('as-configured')} value=${model} onInput=${(event) => setModel(event.target.value)} /></div>
+        <div class="field"><label for="start-model">${t('its-model')}</label><input id="start-model" type="text" placeholder=${t('as-configured')} value=${model} onInput=${(event) => setModel(event.target.value)} /></div>
         <${Problem} of=${trouble?.diagnostics ? null : trouble} />
         <p role="status" class=${wrong ? 'bad' : 'muted'}>${!text.trim() ? '' : wrong ? t('n-errors', { n: found.length }) : checked ? t('no-findings') : ''}</p>
         <button class="primary" disabled=${busy || !text.trim() || wrong}>${t('start')}</button>

@@ -1,0 +1,35 @@
+// S-22: names of lanes and times of the axis have the room that there is, and no time is said twice.
+import { assert, browse, cli, serve, until, write } from './harness.mjs';
+
+const names = ['the-complaint-of-the-customer', 'what-the-terms-of-trade-say', 'and-a-third-one'];
+const nodes = names.flatMap((thread, i) => [0, 1].map((k) => ({ node_type: 'llm-first', node_id: `n${i}${k}`, node_name: 'Node', thread_id: thread, task_prompt: `Say ${i}${k}.` })));
+const script = write('replies.yaml', "- when: {}\n  reply: { text: 'Said.' }\n");
+cli('run', write('lanes.json', { task: 'Say.', nodes }), '--script', script, '--run-id', 'lanes');
+const seers = ['b', 'c', 'd'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `Say ${id}.` }));
+cli('run', write('seen.json', { task: 'Say.', nodes: seers }), '--script', script, '--run-id', 'seen');
+const server = await serve();
+await browse(server, async (page) => {
+  await page.goto(`${server.origin}/#/run/lanes`);
+  await page.locator('.lane-label').nth(2).waitFor();
+  const labels = await page.locator('.lane-label span').evaluateAll((all) => all.map((one) => [one.textContent, one.scrollWidth <= one.clientWidth]));
+  assert.deepEqual(labels, names.map((name) => [name, true]), 'no name is cut where there is room');
+  for (const scale of ['Time', 'Steps']) {
+    await page.locator('.lanes-tools .seg button', { hasText: scale }).click();
+    await page.locator('.lanes-tools .seg button[aria-pressed=true]', { hasText: scale }).waitFor();
+    const times = await page.locator('.axis-in span').allTextContents();
+    assert.equal(times[0], '0');
+    times.reduce((before, time) => (assert.notEqual(time, before, `${scale} says ${times}`), time));
+  }
+  // Nothing stands before a comma.
+  await page.goto(`${server.origin}/#/run/seen?tab=main`);
+  const seen = page.locator('.thread .seen', { hasText: ',' }).first();
+  await until('it is said who saw a message', async () => (await seen.count()) === 1);
+  const gap = await seen.evaluate((line) => {
+    const comma = [...line.childNodes].find((node) => node.nodeType === 3 && node.data.startsWith(','));
+    const range = document.createRange();
+    range.selectNode(comma);
+    return range.getBoundingClientRect().left - comma.previousSibling.getBoundingClientRect().right;
+  });
+  assert.ok(gap < 1.5, `a comma stands ${gap} px behind its word`);
+});
+await server.stop();
