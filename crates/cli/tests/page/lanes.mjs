@@ -20,6 +20,15 @@ await browse(server, async (page) => {
     assert.equal(times[0], '0');
     times.reduce((before, time) => (assert.notEqual(time, before, `${scale} says ${times}`), time));
   }
+  // Names stay where they are when lanes are zoomed and moved, and what was in the middle stays there.
+  await page.getByLabel('Zoom in').click();
+  const box = page.locator('.lanes-box');
+  await until('it can be moved', () => box.evaluate((element) => element.scrollWidth > element.clientWidth + 50 && element.scrollLeft > 20));
+  await box.evaluate((element) => (element.scrollLeft = element.scrollWidth));
+  await until('names stay', async () => {
+    const [edge, label] = [await box.boundingBox(), await page.locator('.lane-label').first().boundingBox()];
+    return Math.abs(label.x - edge.x) < 3 && (await page.locator('.lane-label span').first().isVisible());
+  });
   // Nothing stands before a comma.
   await page.goto(`${server.origin}/#/run/seen?tab=main`);
   const seen = page.locator('.thread .seen', { hasText: ',' }).first();

@@ -1,5 +1,5 @@
 // S-24, S-23: a node's request as it was sent, what came back, whom it waited for and whose messages it saw; and who saw a message.
-import { assert, browse, cli, letter, replies, serve, write } from './harness.mjs';
+import { assert, browse, cli, letter, replies, serve, until, write } from './harness.mjs';
 
 const document = write('letter.json', letter);
 const script = write('replies.yaml', replies());
@@ -35,6 +35,24 @@ await browse(server, async (page) => {
   await page.waitForURL(/node=judge/);
   await page.keyboard.press('Escape');
   await panel.locator('h2').waitFor({ state: 'detached' });
+  // Where no node is chosen, going to an event asks nothing about whom nodes waited for; where one is, about that one.
+  await page.goto(`${server.origin}/#/run/letter`);
+  await page.locator('.flow .arrow.a-read').first().waitFor({ state: 'attached' });
+  const asked = [];
+  page.on('request', (request) => request.url().includes('/explain') && asked.push(new URL(request.url()).searchParams));
+  const goTo = async (event) => {
+    const shown = page.waitForResponse((response) => response.url().includes('/events?') && response.url().includes(`after=${event - 1}`));
+    await page.locator('.scrub-n input').fill(String(event));
+    await page.locator('.scrub-n input').press('Enter');
+    await shown;
+  };
+  await goTo(12);
+  assert.deepEqual(asked.map(String), []);
+  await page.locator('.bar[data-node="judge"]').click();
+  await until('the chosen node is asked about', () => asked.length > 0);
+  await goTo(14);
+  await until('it is asked about as of the event', () => asked.some((one) => one.get('at') === '14'));
+  for (const one of asked) assert.deepEqual(one.getAll('node'), ['judge']);
   await page.goto(`${server.origin}/#/run/both`);
   await page.locator('.thread .message', { hasText: 'Said.' }).first().locator('.seen button', { hasText: 'second' }).waitFor();
 });

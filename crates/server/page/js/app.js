@@ -1,5 +1,5 @@
 /** The page (S-20): its frame, where one is, and how it stands with the server. */
-import { html, render, Text, Said, Problem, useEffect, useState, useStore } from './ui.js';
+import { html, render, store, Text, Said, Problem, useEffect, useState, useStore } from './ui.js';
 import { Runs } from './runs.js';
 import { Run } from './run.js';
 import { Inbox, asks, look } from './inbox.js';
@@ -39,7 +39,8 @@ function setTheme(/** @type {string} */ to) {
 }
 
 function Top() {
-  const { view } = useStore(route);
+  useStore(where);
+  const { view } = route.get();
   const open = useStore(asks).length;
   const [dark, setDark] = useState(theme());
   const [library, setLibrary] = useState(false);
@@ -65,8 +66,13 @@ function Banner() {
   return role === 'viewer' ? html`<div class="banner quiet">${t('viewer')}</div>` : null;
 }
 
+/** What is looked at: how it is looked at concerns only what is shown of it. */
+const where = store(`${route.get().view}/${route.get().id}`);
+route.watch(({ view, id }) => where.set(`${view}/${id}`));
+
 function App() {
-  const { view, id } = useStore(route);
+  useStore(where);
+  const { view, id } = route.get();
   const [spoken, setSpoken] = useState(language());
   useEffect(() => speak.watch(setSpoken), []);
   useEffect(() => {

@@ -1,5 +1,6 @@
 /** What flows between lanes: threads that are taken over, results that are sent, values that are read. */
 import { ROW } from './layout.js';
+import { ends } from './bars.js';
 
 /** More arrows than these nobody can follow: those of the chosen node go first. */
 const MOST = 260;
@@ -31,11 +32,11 @@ const step = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {num
 const turn = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x, /** @type {number} */ y2) => line([[x1, y1], [x, y1], [x, y2]]);
 
 /**
- * @param {{model: any, lanes: import('./layout.js').Lane[], X: (n: number) => number, to: number, from: number, until: number,
+ * @param {{model: any, lanes: import('./layout.js').Lane[], X: (n: number) => number, unit: number, to: number, from: number, until: number,
  *   top: number, bottom: number, selected: string | null, reads: {from: string, to: string}[],
  *   waits: {from: string, to: string}[]}} of  `waits`: whom the chosen node waited for otherwise
  */
-export function arrows({ model, lanes, X, to, from, until, top, bottom, selected, reads, waits }) {
+export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, selected, reads, waits }) {
   /** @type {any[]} */
   const out = [];
   const byKey = new Map(lanes.map((lane) => [lane.key, lane]));
@@ -45,7 +46,8 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     for (const bar of lane.bars) {
       const places = where.get(bar.node) ?? [];
       if (!places.length) where.set(bar.node, places);
-      places.push({ x1: X(bar.n0), x2: bar.n1 !== null ? X(bar.n1) : to, y: lane.y + bar.row * ROW + ROW / 2 - 2, bar, lane });
+      const [x1, x2] = ends(bar, unit, to);
+      places.push({ x1, x2, y: lane.y + bar.row * ROW + ROW / 2 - 2, bar, lane });
     }
   const middle = (/** @type {any} */ lane) => lane.y + ROW / 2 - 2;
   /** Where an upright arrow ends at a lane: at a bar's edge, or at the lane's line. */
@@ -53,10 +55,10 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     const meets = lane.bars.some((/** @type {any} */ bar) => bar.row === 0 && X(bar.n0) - 3 <= x && (bar.n1 !== null ? X(bar.n1) : to) + 1 >= x);
     return middle(lane) + (down ? -1 : 1) * (meets ? 14 : 2);
   };
-  const add = (/** @type {string} */ kind, /** @type {string} */ key, /** @type {string} */ d, /** @type {number} */ when, /** @type {number} */ x,
+  const add = (/** @type {string} */ kind, /** @type {string} */ key, /** @type {() => string} */ d, /** @type {number} */ when, /** @type {number} */ x,
     /** @type {number} */ y1, /** @type {number} */ y2, /** @type {boolean} */ near) => {
     if (x < from || x > until || Math.max(y1, y2) < top || Math.min(y1, y2) > bottom) return;
-    out.push({ kind, key, d, near, when });
+    out.push({ kind, key, draw: d, near, when });
   };
   for (const [node, places] of where) {
     const told = model.nodes[node];
@@ -67,13 +69,13 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
       const beside = own.slice(0, own.lastIndexOf('/'));
       if (visit.opened) {
         const source = byKey.get(`${beside}/${visit.opened.from}`) ?? byKey.get(beside);
-        if (source && source !== place.lane) add('taken', `o${node}.${place.bar.visit}`, step(place.x1 - 9, middle(source), place.x1 - 9, place.x1, place.y), place.bar.n0, place.x1, middle(source), place.y, near);
+        if (source && source !== place.lane) add('taken', `o${node}.${place.bar.visit}`, () => step(place.x1 - 9, middle(source), place.x1 - 9, place.x1, place.y), place.bar.n0, place.x1, middle(source), place.y, near);
       }
       if (visit.published && place.bar.n1 !== null) {
         const goal = byKey.get(`${beside}/${visit.published}`) ?? byKey.get(beside);
         if (goal && goal !== place.lane) {
-          const y = edge(goal, place.x2 + 5, goal.y > place.lane.y);
-          add('sent', `p${node}.${place.bar.visit}`, turn(place.x2 - 2, place.y, place.x2 + 5, y), place.bar.n1, place.x2, place.y, y, near);
+          const y = () => edge(goal, place.x2 + 5, goal.y > place.lane.y);
+          add('sent', `p${node}.${place.bar.visit}`, () => turn(place.x2 - 2, place.y, place.x2 + 5, y()), place.bar.n1, place.x2, place.y, middle(goal), near);
         }
       }
     }
@@ -99,11 +101,12 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     const near = model.nodes[frame.opener].node === selected || lane.bars.some((bar) => model.nodes[bar.node].node === selected);
     const y = middle(lane);
     const left = Math.max(opener.x1 + 3, trunk.left);
-    add('taken', `f${lane.key}`, step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
+    add('taken', `f${lane.key}`, () => step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
     const main = model.nodes[frame.opener].visits[opener.bar.visit].join?.main;
     // The conversation of the main path goes on, or that of what is no path; of other paths there is what they gave.
+    const end = last.n1 === null ? 0 : X(last.n1);
     if (last.n1 !== null && lane.status === 'completed')
-      add(lane.kind === 'path' && main !== frame.key ? 'sent' : 'taken', `j${lane.key}`, turn(X(last.n1) - 2, y, Math.max(X(last.n1) + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, X(last.n1), y, opener.y, near);
+      add(lane.kind === 'path' && main !== frame.key ? 'sent' : 'taken', `j${lane.key}`, () => turn(end - 2, y, Math.max(end + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, end, y, opener.y, near);
   }
   const byName = reads.length || waits.length ? new Map(model.nodes.map((/** @type {any} */ node, /** @type {number} */ i) => [node?.node, i])) : new Map();
   const lead = (/** @type {string} */ kind, /** @type {{from: string, to: string}} */ one, /** @type {boolean} */ near) => {
@@ -116,13 +119,15 @@ export function arrows({ model, lanes, X, to, from, until, top, bottom, selected
     // A long way goes between the rows, where no bar is in it.
     const gap = start.y + (end.y < start.y ? -ROW / 2 : ROW / 2);
     const before = Math.max(start.x2 + 2, end.x1 - 9);
-    const d = end.x1 - start.x2 > 30 ? line([[start.x2 - 1, start.y], [start.x2 + 5, start.y], [start.x2 + 5, gap], [before, gap], [before, end.y], [end.x1, end.y]])
+    const d = () => end.x1 - start.x2 > 30 ? line([[start.x2 - 1, start.y], [start.x2 + 5, start.y], [start.x2 + 5, gap], [before, gap], [before, end.y], [end.x1, end.y]])
       : step(start.x2 - 1, start.y, before, end.x1, end.y);
     add(kind, `${kind}${one.from}>${one.to}`, d, end.bar.n0, end.x1, start.y, end.y, near);
   };
   for (const read of reads) lead('read', read, read.from === selected || read.to === selected);
   for (const wait of waits) lead('after', wait, true);
-  if (out.length <= MOST) return out;
-  const first = out.filter((arrow) => arrow.near);
-  return first.concat(out.filter((arrow) => !arrow.near).slice(0, Math.max(0, MOST - first.length)));
+  const first = out.length <= MOST ? out : out.filter((arrow) => arrow.near);
+  const kept = out.length <= MOST ? out : first.concat(out.filter((arrow) => !arrow.near).slice(0, Math.max(0, MOST - first.length)));
+  // Only what is shown has to be drawn.
+  for (const arrow of kept) arrow.d = arrow.draw();
+  return kept;
 }

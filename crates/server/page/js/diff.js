@@ -73,9 +73,9 @@ function ThreadDiff({ a, b, of }) {
   const head = (/** @type {any} */ more) => html`<h3><${Text} of=${thread} max=${80} /> <small class="muted">${more}</small></h3>`;
   if (of.is === 'only_a' || of.is === 'only_b') {
     const [run, n] = of.is === 'only_a' ? [a, of.messages.a] : [b, of.messages.b];
-    return html`<section class="thread-diff">${head(t('only-in', { run: plain(run) }))}<${Same} run=${run} thread=${thread} from=${0} count=${n} /></section>`;
+    return html`<section class="thread-diff flat">${head(t('only-in', { run: plain(run) }))}<${Same} run=${run} thread=${thread} from=${0} count=${n} /></section>`;
   }
-  if (!changes.length) return html`<section class="thread-diff">${head(t('same'))}<${Same} run=${a} thread=${thread} from=${0} count=${of.messages.a} /></section>`;
+  if (!changes.length) return html`<section class="thread-diff flat">${head(t('same'))}<${Same} run=${a} thread=${thread} from=${0} count=${of.messages.a} /></section>`;
   const out = [];
   let [i, j] = [0, 0];
   const same = (/** @type {number} */ n) => n > 0 && out.push(html`<${Same} key=${`s${i}`} run=${a} thread=${thread} from=${i} count=${n} />`);
@@ -111,10 +111,11 @@ export function Diff() {
     [t('model-calls'), count(x.usage?.model_calls), count(y.usage?.model_calls)], [t('tool-calls'), count(x.usage?.tool_calls), count(y.usage?.tool_calls)],
     [t('tokens'), count(tokens(x.usage)), count(tokens(y.usage))], [t('cost'), cost(x.usage?.cost), cost(y.usage?.cost)],
   ] : [];
-  // Why something ran again, only a fork can say.
-  const explained = useAsked(() => (value?.b.fork_of ? source.explain(b) : Promise.resolve(undefined)), [value, b]).value;
-  const afresh = (explained?.nodes ?? []).filter((/** @type {any} */ node) => node.afresh?.length);
   const nodes = value?.results ?? [];
+  // Why something ran again, only a fork can say.
+  const asked = nodes.filter((/** @type {any} */ node) => node.usage?.b && node.usage.b.model_calls + node.usage.b.tool_calls > 0).slice(0, 40).map((/** @type {any} */ node) => node.node);
+  const explained = useAsked(() => (value?.b.fork_of && asked.length ? source.explain(b, asked) : Promise.resolve(undefined)), [value, b]).value;
+  const afresh = (explained?.nodes ?? []).filter((/** @type {any} */ node) => node.afresh?.length);
   const reused = nodes.filter((/** @type {any} */ node) => node.usage?.b?.reused_from);
   const differs = nodes.filter((/** @type {any} */ node) => node.is !== 'same');
   return html`<main class="page diff" id="main"><h1>${t('compare')}</h1>

@@ -48,11 +48,11 @@ export function embedded() {
       return later({ thread: name, from, of: all.length, messages: all.slice(from, from + Number(query?.limit ?? 100)) });
     },
     node: (/** @type {string} */ _, /** @type {string} */ node, /** @type {any} */ query) => (inside.nodes[node] ? later(as(inside.nodes[node], until(query?.at))) : none()),
-    explain: (/** @type {string} */ _, /** @type {any} */ query) => {
-      if (!query?.at) return later(inside.explain ?? { nodes: [] });
-      const n = until(query.at);
+    explain: (/** @type {string} */ _, /** @type {string[]} */ asked, /** @type {number | null} */ at) => {
+      const n = until(at ?? undefined);
+      const of = new Set(asked);
       const begun = new Set(timeline.nodes.filter((/** @type {any} */ node) => node.visits?.[0]?.began?.n <= n).map((/** @type {any} */ node) => node.name));
-      return later({ ...inside.explain, nodes: (inside.explain?.nodes ?? []).filter((/** @type {any} */ node) => begun.has(node.node)) });
+      return later({ ...inside.explain, nodes: (inside.explain?.nodes ?? []).filter((/** @type {any} */ node) => (!at || begun.has(node.node)) && of.has(node.node)) });
     },
     events: (/** @type {string} */ _, /** @type {any} */ query) => {
       const after = Number(query?.after ?? 0);

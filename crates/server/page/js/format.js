@@ -12,11 +12,21 @@ export function duration(ms) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
+/** What formats: made once, as making it takes longer than all that it is used for. @type {Map<string, any>} */
+const made = new Map();
+
+/** @template T @param {string} name @param {() => T} make @returns {T} */
+function once(name, make) {
+  const key = `${language()} ${name}`;
+  if (!made.has(key)) made.set(key, make());
+  return made.get(key);
+}
+
 /** @param {number | null | undefined} n */
 export function count(n) {
   if (n === null || n === undefined) return '–';
-  if (n < 10000) return new Intl.NumberFormat(language()).format(n);
-  return new Intl.NumberFormat(language(), { notation: 'compact', maximumFractionDigits: 1 }).format(n);
+  if (n < 10000) return once('whole', () => new Intl.NumberFormat(language())).format(n);
+  return once('compact', () => new Intl.NumberFormat(language(), { notation: 'compact', maximumFractionDigits: 1 })).format(n);
 }
 
 /** A cost in whatever unit prices are in. @param {number | null | undefined} cost */
@@ -38,7 +48,7 @@ export function when(at, now = Date.now()) {
   const day = new Date(ms).toDateString() === new Date(now).toDateString();
   /** @type {Intl.DateTimeFormatOptions} */
   const form = day ? { hour: '2-digit', minute: '2-digit' } : { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' };
-  return new Intl.DateTimeFormat(language(), form).format(ms);
+  return once(day ? 'time' : 'date', () => new Intl.DateTimeFormat(language(), form)).format(ms);
 }
 
 /** When, in full. @param {string | number | null | undefined} at */

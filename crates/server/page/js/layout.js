@@ -5,7 +5,8 @@
  * of the node, and folds with it.
  *
  * @typedef {import('./model.js').Model} Model
- * @typedef {{node: number, visit: number, n0: number, n1: number | null, t0: number, t1: number | null, row: number, group: string | null}} Bar
+ * @typedef {{node: number, visit: number, n0: number, n1: number | null, t0: number, t1: number | null, row: number, group: string | null,
+ *   x0?: number, x1?: number}} Bar  `x0` and `x1`: where it is on the axis
  * @typedef {{key: string, label: string, title: string, depth: number, group: string | null, kind: string, bars: Bar[], rows: number, y: number,
  *   height: number, opened: string | null, status: string, count: number,
  *   coming: import('./model.js').TNode[]}} Lane
@@ -200,6 +201,7 @@ export function scale(lanes, model, kind, now) {
     if (lo >= ns.length - 1) return xs[lo];
     return xs[lo] + ((xs[lo + 1] - xs[lo]) * (n - ns[lo])) / (ns[lo + 1] - ns[lo]);
   };
+  for (const lane of lanes) for (const bar of lane.bars) [bar.x0, bar.x1] = [x(bar.n0), bar.n1 === null ? undefined : x(bar.n1)];
   /** The event that is nearest to a place. @param {number} where */
   const n = (where) => {
     let lo = 0;

@@ -175,13 +175,70 @@ export function retries(visit, n) {
 }
 
 /**
+ * Most nodes run once, and then end: of these, when they begin and end tells how many stand where, without a look at each.
+ * @typedef {{begun: Int32Array, ended: Map<string, Int32Array>, others: TNode[]}} Counts
+ * @type {WeakMap<TNode[], Counts>}
+ */
+const counts = new WeakMap();
+
+/** @param {TNode[]} nodes @returns {Counts} */
+function countsOf(nodes) {
+  const known = counts.get(nodes);
+  if (known) return known;
+  /** @type {number[]} */
+  const begun = [];
+  /** @type {Map<string, number[]>} */
+  const ended = new Map();
+  /** @type {TNode[]} */
+  const others = [];
+  for (const node of nodes) {
+    const [visit, more] = node.visits;
+    const from = visit?.started;
+    const plain = from && !more && !visit.asks.length && !visit.calls.some((call) => call.attempts.some((one) => one.after_ms));
+    if (!plain || (visit.ended && visit.ended[0] < from[0])) {
+      if (visit || node.skipped) others.push(node);
+      continue;
+    }
+    begun.push(from[0]);
+    if (!visit.ended) continue;
+    const word = standing(visit, visit.ended[0], true);
+    const same = ended.get(word);
+    if (same) same.push(visit.ended[0]);
+    else ended.set(word, [visit.ended[0]]);
+  }
+  const sorted = (/** @type {number[]} */ all) => Int32Array.from(all).sort();
+  const made = { begun: sorted(begun), ended: new Map([...ended].map(([word, all]) => [word, sorted(all)])), others };
+  counts.set(nodes, made);
+  return made;
+}
+
+/** How many are at most so much. @param {Int32Array} sorted @param {number} n */
+export function upTo(sorted, n) {
+  let [lo, hi] = [0, sorted.length];
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (sorted[mid] <= n) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+/**
  * How many nodes stand where at an event.
  * @param {Model} model @param {number} n @returns {Record<string, number>}
  */
 export function tally(model, n) {
+  const { begun, ended, others } = countsOf(model.nodes);
   /** @type {Record<string, number>} */
   const all = {};
-  for (const node of model.nodes) {
+  let going = upTo(begun, n);
+  for (const [word, when] of ended) {
+    const over = upTo(when, n);
+    if (over) all[word] = over;
+    going -= over;
+  }
+  if (going) all[goesOn(model, n) ? 'running' : 'stopped'] = (all[goesOn(model, n) ? 'running' : 'stopped'] ?? 0) + going;
+  for (const node of others) {
     const visit = visitAt(node, n);
     const word = visit ? standing(visit, n, goesOn(model, n)) : node.skipped && n >= model.events ? 'skipped' : null;
     if (word) all[word] = (all[word] ?? 0) + 1;

@@ -53,15 +53,14 @@ function Waits({ of, title, choose }) {
   return html`<h3>${title}</h3><ul class="waits">${of.slice(0, 60).map((one) => html`<li><button type="button" class="from" onClick=${() => choose(one.node)}><${Text} of=${one.node} max=${80} /></button> <span class="muted"><${Text} of=${one.why} max=${300} /></span></li>`)}</ul>`;
 }
 
-/** @param {{model: any, run: string, node: string, n: number, at: number | null, explained: any, choose: (node: string | null) => void, edit?: (what: any) => void}} props */
-export function NodePanel({ model, run, node, n, at, explained, choose }) {
+/** @param {{model: any, run: string, node: string, n: number, at: number | null, explain: any, choose: (node: string | null) => void, edit?: (what: any) => void}} props */
+export function NodePanel({ model, run, node, n, at, explain, choose }) {
   const told = model.nodes.find((one) => one?.node === node);
   const visit = told && visitAt(told, n);
   const word = visit ? standing(visit, n, goesOn(model, n)) : told?.skipped ? 'skipped' : 'waits';
   const moved = `${word}/${visit?.calls.length}/${visit?.ended?.[0]}`;
   const { value, error } = useAsked(() => source.node(run, node, { at }), [run, node, at, moved]);
   const mine = value && (value.node === node || !value.node) ? value : undefined;
-  const explain = explained?.get(node);
   const time = explain && at === null ? explain : null;
   const recovery = (model.recovery ?? []).filter((rung) => rung.node === node && rung.n <= n);
   return html`<div class="panel-in">

@@ -1,5 +1,5 @@
 /** A run: its lanes, the scrubber, its threads, and what is chosen of them (S-22 … S-26). */
-import { html, Text, Status, Problem, Tabs, useAsked, useEffect, useMemo, useLately, useRef, useState, useStore, said } from './ui.js';
+import { html, kept, Text, Status, Problem, Tabs, useAsked, useEffect, useMemo, useLately, useRef, useState, useStore, said } from './ui.js';
 import { Lanes } from './lanes.js';
 import { Scrubber } from './scrubber.js';
 import { Thread } from './thread.js';
@@ -55,7 +55,7 @@ function Head({ run, model, n, then, live, act }) {
 }
 
 /** What came of a run, or of it so far. */
-function Result({ run }) {
+const Result = kept(({ run }) => {
   if (!run) return null;
   return html`<div class="result">
     ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
@@ -64,11 +64,11 @@ function Result({ run }) {
     ${['initial', 'runtime'].map((part) => Object.keys(run.metadata?.[part] ?? {}).length > 0 && html`<h3>${t(part === 'initial' ? 'inputs' : 'values')}</h3><${Json} of=${run.metadata[part]} open=${1} />`)}
     ${run.usage && html`<h3>${t('usage')}</h3><dl class="facts">${[['model-calls', count(run.usage.model_calls)], ['tool-calls', count(run.usage.tool_calls)], ['input-tokens', count(run.usage.input_tokens)], ['output-tokens', count(run.usage.output_tokens)], ['cost', cost(run.usage.cost)]].map(([name, value]) => html`<div><dt>${t(name)}</dt><dd>${value}</dd></div>`)}</dl>`}
   </div>`;
-}
+});
 
 /** The thread in which a node speaks, by the name that it has in the run. @param {any} model @param {string | undefined} name @param {string[]} names */
 function threadOf(model, name, names) {
-  const node = name ? model.nodes.find((/** @type {any} */ one) => one?.node === name) : null;
+  const node = model && name ? model.nodes.find((/** @type {any} */ one) => one?.node === name) : null;
   if (!node) return undefined;
   const own = node.thread ?? 'main';
   return [`${model.frames[node.frame]?.name}/${own}`, own].find((one) => names.includes(one));
@@ -82,6 +82,29 @@ function adoptedBy(model, thread) {
     if (opened) return { from: opened.from, count: opened.end - opened.start };
   }
   return null;
+}
+
+const ThreadTabs = kept(Tabs);
+const Read = kept(Thread);
+const NONE = /** @type {any[]} */ ([]);
+
+/** Of a run of so many nodes all are asked about, whether they are in the window or not. */
+const ALL = 100;
+
+/** Whether a value was read. @param {{why: string}} wait */
+const isRead = (wait) => /\breads\b/.test(wait.why);
+
+/** Who had seen what a node said by an event: whose models' calls, which had been made by then, were shown it. @param {any} model @param {any[]} explained @param {number} n */
+function seersOf(model, explained, n) {
+  const all = /** @type {Map<string, string[]>} */ (new Map());
+  const nodes = new Map(model.nodes.map((/** @type {any} */ node) => [node?.node, node]));
+  for (const node of explained) {
+    const calls = (nodes.get(node.node)?.visits.at(-1)?.calls ?? []).filter((/** @type {any} */ call) => call.kind === 'model');
+    const made = (/** @type {number} */ i) => !calls[i] || calls[i].attempts[0]?.at[0] <= n;
+    const from = new Set(node.saw ? node.saw.flatMap((/** @type {any} */ call, /** @type {number} */ i) => (made(i) ? call.from : [])) : made(0) ? node.messages_from : []);
+    for (const said of from) all.set(said, (all.get(said) ?? []).concat(node.node));
+  }
+  return all;
 }
 
 export function Run() {
@@ -98,7 +121,7 @@ export function Run() {
   // What is asked of the server follows the scrubber when it rests; lanes follow at once.
   const asked = at === null || live ? null : n;
   useEffect(() => {
-    const timer = setTimeout(() => setLate(asked), late === null && asked === null ? 0 : 70);
+    const timer = setTimeout(() => setLate(asked), late === null && asked === null ? 0 : 150);
     return () => clearTimeout(timer);
   }, [asked]);
   const beat = useLately(model && late === null ? `${model.events} ${model.status} ${model.driven}` : '', 1000);
@@ -109,37 +132,37 @@ export function Run() {
   );
   const [run, told] = got ?? [];
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
-  // Whom nodes waited for is read off the whole journal: the longer that takes, the less often it is asked for while a run goes on.
+  // Whom nodes waited for and whose messages they saw is asked of those that are seen, once: what of it had happened by a moment the timeline tells.
+  const [seen, setSeen] = useState(/** @type {string[]} */ ([]));
+  const whom = useMemo(() => (model && model.nodes.length <= ALL ? model.nodes.map((/** @type {any} */ node) => node.node) : seen), [model, seen]);
   const reading = useRef(0);
   const explainAt = useLately(model ? `${model.events} ${model.driven}` : '', model?.driven ? Math.max(3000, 20 * reading.current) : 0);
   const { value: explained } = useAsked(async () => {
-    if (!model) return undefined;
+    if (!model || !whom.length) return undefined;
     const began = performance.now();
-    const got = await source.explain(id, { at: late });
+    const got = await source.explain(id, whom);
     reading.current = performance.now() - began;
-    return got;
-  }, [id, late, explainAt]);
-  const explain = useMemo(() => new Map((explained?.nodes ?? []).map((/** @type {any} */ node) => [node.node, node])), [explained]);
-  const reads = useMemo(() => (explained?.nodes ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter((/** @type {any} */ w) => /\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
-  const waits = useMemo(() => (explain.get(query.node)?.waited_for ?? []).filter((/** @type {any} */ w) => !/\breads\b/.test(w.why)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [explain, query.node]);
-  // Whose messages each node's model was shown, turned round: who saw what a node said.
-  const seenBy = useMemo(() => {
-    const all = /** @type {Map<string, string[]>} */ (new Map());
-    for (const node of explained?.nodes ?? []) for (const from of node.messages_from ?? []) {
-      const seen = all.get(from);
-      if (seen) seen.push(node.node);
-      else all.set(from, [node.node]);
-    }
-    return all;
-  }, [explained]);
-  // Which messages each call of the chosen node was shown, by their places in the run.
-  const { value: sawOf } = useAsked(() => (query.node && model && !source.sealed ? source.saw(id, query.node, late).catch(() => undefined) : Promise.resolve(undefined)), [id, query.node, late, explainAt]);
-  const saw = query.node && sawOf?.node === query.node ? sawOf.saw : undefined;
+    return got.nodes;
+  }, [id, whom.join(), explainAt]);
+  // Of the chosen one it is asked at the moment that is looked at, if it was there.
+  const chosen = useMemo(() => model?.nodes.find((/** @type {any} */ one) => one?.node === query.node), [model, query.node]);
+  const frame = chosen && model?.frames[chosen.frame];
+  const there = chosen && (late === null || !frame?.began || frame.began[0] <= late);
+  const { value: ownOf } = useAsked(() => (there ? source.explain(id, [query.node], late).then((got) => got.nodes[0]) : Promise.resolve(undefined)), [id, query.node, late, explainAt, Boolean(there)]);
+  const own = ownOf?.node === query.node ? ownOf : undefined;
+  const reads = useMemo(() => (explained ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter(isRead).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
+  const waits = useMemo(() => (own?.waited_for ?? []).filter((/** @type {any} */ w) => !isRead(w)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [own]);
+  const seenBy = useMemo(() => (model ? seersOf(model, explained ?? [], late ?? model.events) : undefined), [model, explained, late]);
+  const saw = own?.saw;
   const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
   const choose = (/** @type {string | null} */ node) => adjust({ node: node ?? undefined });
+  // What is kept as it was drawn acts at the moment that is looked at, all the same.
+  const at_ = useRef({ n, live, events: 0 });
+  at_.current = { n, live, events: model?.events ?? 0 };
   const act = async (/** @type {string} */ what, /** @type {any} */ more) => {
     setTrouble(null);
-    if (what === 'fork') return setActing({ at: live ? model?.events : n, ...more });
+    const now = at_.current;
+    if (what === 'fork') return setActing({ at: now.live ? now.events : now.n, ...more });
     try {
       await (what === 'cancel' ? source.cancel(id) : source.resume(id));
       said.set(t(`${what}-done`));
@@ -148,13 +171,16 @@ export function Run() {
     }
     return undefined;
   };
-  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
-  const lengths = Object.fromEntries(((late !== null && listed?.threads) || model.threads).map((/** @type {any} */ one) => [one.name, one.messages]));
-  const names = Object.keys(lengths);
-  const ofNode = threadOf(model, query.node, names);
+  const lengths = useMemo(() => Object.fromEntries(((late !== null && listed?.threads) || (model?.threads ?? [])).map((/** @type {any} */ one) => [one.name, one.messages])), [model, late, listed]);
+  const names = useMemo(() => Object.keys(lengths), [lengths]);
+  const tabs = useMemo(() => [...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }], [lengths]);
+  const ofNode = useMemo(() => threadOf(model, query.node, names), [model, query.node, names]);
   // At first the thread in which most was said; that one stays, whatever grows.
   if (!names.includes(first.current)) first.current = names.reduce((most, name) => (lengths[name] > (lengths[most] ?? 0) ? name : most), '');
   const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? (first.current || '=');
+  const adopted = useMemo(() => (model ? adoptedBy(model, tab) : null), [model, tab]);
+  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
+  const result = html`<${Result} run=${run} />`;
   const sayNow = story(told?.events?.[0]?.n === n || !told?.events?.[0]?.n ? told?.events?.[0] : null);
   const moment_ = told?.events?.[0] ? moment(told.events[0].at) : null;
   const openAsks = live ? run?.asks ?? [] : [];
@@ -163,16 +189,16 @@ export function Run() {
     <${Problem} of=${trouble ?? error} />
     ${openAsks.length > 0 && html`<div class="run-asks">${openAsks.slice(0, 20).map((ask) => html`<${Ask} key=${ask.ask} ask=${ask} run=${id} />`)}</div>`}
     ${model.dialect === 'agent' && model.driven && live && !viewer && !source.sealed && html`<${Message} run=${id} />`}
-    <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads, waits }} />
+    <div class="picture"><${Lanes} ...${{ model, n, live, selected: query.node ?? null, choose, goTo, reads, waits, see: setSeen }} />
       <${Scrubber} model=${model} n=${n} live=${live} goTo=${goTo} said=${sayNow} at=${moment_} /></div>
-    <div class="below">
+    <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
-        <${Tabs} label=${t('threads')} at=${tab} choose=${(name) => adjust({ tab: name })} of=${[...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }]} />
-        ${tab === '=' ? html`<${Result} run=${run} />` : html`<${Thread} run=${id} thread=${tab} seenBy=${seenBy} saw=${saw} adopted=${adoptedBy(model, tab)} n=${n} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
-          edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab)} />`}
+        <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
+        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seenBy=${seenBy} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
+          edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
-      ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explained: explain, choose }} /></aside>`}
-      ${tab !== '=' && html`<aside class=${`panel beside${query.node ? ' third' : ''}`} aria-label=${t('result')}><${Result} run=${run} /></aside>`}
+      ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}
+      ${tab !== '=' && html`<aside class=${`panel beside${query.node ? ' third' : ''}`} aria-label=${t('result')}>${result}</aside>`}
     </div>
     ${acting && html`<${Fork} run=${id} model=${model} of=${run} ...${acting} close=${() => setActing(null)} made=${(/** @type {string} */ made) => (setActing(null), go('run', made))} />`}
   </main>`;

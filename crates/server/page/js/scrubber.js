@@ -63,6 +63,8 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
       return !seen.has(key) && seen.add(key);
     });
   }, [model.events, model.nodes]);
+  const place = (/** @type {number} */ event) => `${((event - 1) / Math.max(1, model.events - 1)) * 100}%`;
+  const drawn = useMemo(() => html`<div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>`, [signs, model.events]);
   const ref = useRef({ n, events: model.events });
   ref.current = { n, events: model.events };
   useEffect(() => {
@@ -92,11 +94,10 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
     const next = step > 0 ? stops.find((stop) => stop > n) : stops.filter((stop) => stop < n).pop();
     goTo(next ?? (step > 0 ? model.events : 1));
   };
-  const place = (/** @type {number} */ event) => `${((event - 1) / Math.max(1, model.events - 1)) * 100}%`;
   return html`<section class=${`scrub${live ? ' live' : ''}`} aria-label=${t('scrubber')}>
     <div class="scrub-track">
-      <div class="activity" aria-hidden="true">${under}</div><div class="activity past" aria-hidden="true" style=${`clip-path:inset(0 calc(100% - ${place(n)}) 0 0)`}>${under}</div>
-      <div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>
+      <div class="activity" aria-hidden="true">${under}<i style=${`transform:translateX(${place(n)})`}></i></div>
+      ${drawn}
       <input type="range" min="1" max=${Math.max(1, model.events)} step="1" value=${n} aria-label=${t('scrubber')}
         aria-valuetext=${plain(`${t('event')} ${n} ${t('of')} ${model.events}: ${said}`)}
         onInput=${(event) => goTo(Number(event.target.value))} onChange=${(event) => goTo(Number(event.target.value))} />

@@ -130,10 +130,8 @@ const served = {
   thread: (run, thread, query) => ask('GET', `/runs/${part(run)}/threads/${part(thread)}${search(query)}`),
   /** @param {string} run @param {string} node @param {any} query */
   node: (run, node, query) => ask('GET', `/runs/${part(run)}/nodes/${part(node)}${search(query)}`),
-  /** @param {string} run @param {any} [query] */
-  explain: async (run, query) => ((await can('/v1/runs/{id}/explain')) ? ask('GET', `/runs/${part(run)}/explain${search(query)}`) : { nodes: [] }),
-  /** What each call of a node's model was shown. @param {string} run @param {string} node @param {number | null} at */
-  saw: async (run, node, at) => (await ask('GET', `/runs/${part(run)}/explain${search({ node, at })}`)).nodes[0],
+  /** Of these nodes whom they waited for, and what each call of their models was shown. @param {string} run @param {string[]} nodes @param {number | null} [at] */
+  explain: (run, nodes, at) => ask('GET', `/runs/${part(run)}/explain?${new URLSearchParams([...nodes.map((node) => ['node', node]), ...(at ? [['at', String(at)]] : [])])}`),
   /** @param {string} run @param {any} query */
   events: (run, query) => ask('GET', `/runs/${part(run)}/events${search(query)}`),
   follow,

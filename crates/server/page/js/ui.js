@@ -12,6 +12,21 @@ export const html = htm.bind(h);
 export { h, render, Fragment, useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback };
 
 /**
+ * A view that is shown anew only where what it is given has changed. What it is given to call counts as the same: it looks up for itself what may
+ * have changed since.
+ * @param {(props: any) => any} View
+ */
+export function kept(View) {
+  return /** @this {any} @param {any} props */ function Kept(props) {
+    this.shouldComponentUpdate = (/** @type {any} */ next) => {
+      const was = this.props;
+      return Object.keys({ ...next, ...was }).some((key) => next[key] !== was[key] && (typeof next[key] !== 'function' || typeof was[key] !== 'function'));
+    };
+    return h(View, props);
+  };
+}
+
+/**
  * A value that views follow. Those that use it are shown anew when it changes.
  * @template T
  * @param {T} first
