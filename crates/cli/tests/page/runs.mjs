@@ -27,6 +27,10 @@ await browse(server, async (page) => {
   await until('the failed one', async () => (await rows.count()) === 1 && (await rows.first().textContent()).includes('third'));
   await page.locator('.filter select').first().selectOption('');
   await until('all runs again', async () => (await rows.count()) === 3);
+  // Where nothing fits, one way leads back to all.
+  await page.locator('input[type=search]').fill('no such run');
+  await page.locator('.nothing button').click();
+  await until('all runs again', async () => (await rows.count()) === 3);
   cli('run', document, '--script', script, '--run-id', 'fourth');
   await until('a run that comes shows by itself', async () => (await rows.count()) === 4);
   await page.locator('h1').click();

@@ -184,7 +184,9 @@ export function scale(lanes, model, kind, now) {
   }
   // What goes on has room to grow into.
   const open = model.driven ? Math.max(0, now - model.last) : 0;
-  const end = xs[xs.length - 1] + (kind === 'time' ? open : open ? 1 + 1.4 * Math.log2(1 + open / 25) : 0) || 1;
+  // So has a question that waits for an answer.
+  const waits = kind === 'steps' && model.status === 'waiting' ? 2.5 : 0;
+  const end = xs[xs.length - 1] + waits + (kind === 'time' ? open : open ? 1 + 1.4 * Math.log2(1 + open / 25) : 0) || 1;
   // Where there is much of it, and more comes, there is some room ahead: what has been drawn stays where it is until that is full.
   const step = 2 ** Math.floor(Math.log2(end)) / 16;
   const room = model.driven && !detailed ? Math.ceil(end / step) * step : end;

@@ -106,6 +106,7 @@ export function Runs() {
   }, [list, at]);
   const filter = (/** @type {string} */ name, /** @type {string[]} */ all, /** @type {(one: string) => string} */ word) => html`<label class="filter"><span class="unseen">${t(name)}</span>
     <select value=${query[name] ?? ''} onChange=${(event) => adjust({ [name]: event.target.value || undefined })}><option value="">${t(`any-${name}`)}</option>${all.map((one) => html`<option value=${one}>${word(one)}</option>`)}</select></label>`;
+  const narrowed = Boolean(query.text || query.status || query.dialect);
   return html`<main class="page runs" id="main">
     <div class="page-head"><h1>${t('runs')}</h1>${query.parent && html`<span class="tag">${t('begun-by')} <${Text} of=${query.parent} max=${60} /> <button type="button" class="ghost small" aria-label=${t('all-runs')} onClick=${() => adjust({ parent: undefined })}>✕</button></span>`}
       <input ref=${search} type="search" class="grow" aria-label=${t('search-runs')} placeholder=${t('search-runs')} value=${typed} onInput=${(event) => setTyped(event.target.value)} />
@@ -116,6 +117,6 @@ export function Runs() {
     <${Virtual} class="run-list" count=${list.runs.length} guess=${46} label=${t('runs-keys')} keyOf=${(i) => list.runs[i]?.run_id ?? i} to=${at}
       need=${(_, last) => list.next && last > list.runs.length - 30 && more(list.next)}
       row=${(i) => html`<${Row} run=${list.runs[i]} at=${i} chosen=${i === at} choose=${() => {}} waits=${waiting.get(list.runs[i]?.run_id) ?? 0} />`} />`}
-    ${!list.runs.length && !list.busy && !list.error && html`<div class="nothing"><b>${query.text || query.status || query.dialect ? t('no-runs-fit') : t('no-runs')}</b>${!query.text && html`<p class="muted">${t('no-runs-why')}</p><pre class="mono">selvedge run examples/squares/task.json</pre>`}</div>`}
+    ${!list.runs.length && !list.busy && !list.error && html`<div class="nothing"><b>${narrowed ? t('no-runs-fit') : t('no-runs')}</b>${narrowed ? html`<p><button type="button" onClick=${() => (setTyped(''), adjust({ text: undefined, status: undefined, dialect: undefined }))}>${t('show-all')}</button></p>` : html`<p class="muted">${t('no-runs-why')}</p><pre class="mono">selvedge run examples/squares/task.json</pre>`}</div>`}
   </main>`;
 }

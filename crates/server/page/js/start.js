@@ -103,7 +103,7 @@ export function Start() {
         ${schema ? html`<${Field} schema=${schema} value=${inputs} set=${(/** @type {any} */ next) => setInputs(next ?? {})} top=${true} />` : html`<p class="muted">${checked ? t('no-inputs') : t('inputs-later')}</p>`}
         <div class="field"><label for="start-model">${t('its-model')}</label><input id="start-model" type="text" placeholder=${t('as-configured')} value=${model} onInput=${(event) => setModel(event.target.value)} /></div>
         <${Problem} of=${trouble?.diagnostics ? null : trouble} />
-        <p role="status" class=${wrong ? 'bad' : 'muted'}>${!text.trim() ? '' : wrong ? t('n-errors', { n: found.length }) : checked ? t('no-findings') : ''}</p>
+        <p role="status" class=${wrong ? 'bad' : 'muted'}>${!text.trim() ? '' : wrong ? t('n-errors', { n: found.length }) : found.length ? t('n-warnings', { n: found.length }) : checked ? t('no-findings') : ''}</p>
         <button class="primary" disabled=${busy || !text.trim() || wrong}>${t('start')}</button>
       </div>
     </form></main>`;
