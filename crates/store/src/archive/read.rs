@@ -96,6 +96,9 @@ fn manifest<R: Read>(files: &mut Files<'_, R>) -> Result<(Manifest, String), Arc
     if found > u64::from(FORMAT) {
         return Err(ArchiveError::Newer { found });
     }
+    if found == 0 {
+        return Err(damaged(format!("`{MANIFEST}` has format 0, and there never was one")));
+    }
     let manifest: Manifest = parsed(&text).map_err(wrong)?;
     if manifest.runs.len() > MOST_RUNS {
         let (count, most) = (manifest.runs.len(), MOST_RUNS);

@@ -183,6 +183,13 @@ fn a_newer_archive_is_told_before_anything_of_it_is_read() {
 }
 
 #[test]
+fn there_never_was_a_format_before_the_first() {
+    let none = with_manifest(|manifest| manifest["selvedge_archive"] = json!(0));
+    let error = refused(&none);
+    assert!(matches!(&error, ArchiveError::Damaged(why) if why.contains("has format 0")), "{error}");
+}
+
+#[test]
 fn names_lead_nowhere() {
     let good = files(&archive());
     for name in ["../../etc/passwd", "/etc/passwd", "journals/../../x", "blobs/..", "journals/2.jsonl/", ""] {
