@@ -11,9 +11,11 @@ use std::sync::{Arc, OnceLock};
 const FIRST: usize = 8;
 /// Enough chunks for every [`MessageIx`].
 const CHUNKS: usize = 30;
+/// Messages in a block, of which chunks are made; those of the first chunks are shorter.
+const BLOCK: usize = 256;
 
 /// All messages of a run, in journal order: only ever added to, and shared with requests under way. A clone is another log, which
-/// begins with the same messages.
+/// begins with the same messages: blocks that are full are shared.
 #[derive(Debug)]
 pub(crate) struct Log {
     rows: Rows,
@@ -24,22 +26,47 @@ pub(crate) struct Log {
 #[derive(Clone, Debug)]
 struct Rows(Arc<[OnceLock<Chunk>; CHUNKS]>);
 
-type Chunk = Box<[OnceLock<Arc<Message>>]>;
+type Chunk = Box<[OnceLock<Block>]>;
+type Block = Arc<[OnceLock<Said>]>;
+
+/// A message, and who said it.
+#[derive(Clone, Debug)]
+struct Said {
+    message: Arc<Message>,
+    by: Option<Arc<str>>,
+}
 
 impl Rows {
-    fn get(&self, ix: MessageIx) -> Option<&Arc<Message>> {
+    fn get(&self, ix: MessageIx) -> Option<&Said> {
         #[cfg(test)]
         crate::work::step();
-        let (chunk, at) = place(ix.get());
-        self.0.get(chunk)?.get()?.get(at)?.get()
+        let place = Place::of(ix.get());
+        self.0.get(place.chunk)?.get()?.get(place.block)?.get()?.get(place.at)?.get()
+    }
+
+    /// The place of a block, which may hold nothing yet.
+    fn block(&self, place: &Place) -> Option<&OnceLock<Block>> {
+        let blocks = (FIRST << place.chunk).div_ceil(place.rows);
+        let new = || (0..blocks).map(|_| OnceLock::new()).collect();
+        self.0.get(place.chunk)?.get_or_init(new).get(place.block)
     }
 }
 
 impl Clone for Log {
     fn clone(&self) -> Self {
         let mut log = Self::new();
-        for at in 0..self.len {
-            log.push(Arc::clone(&self[MessageIx::new(at)]));
+        while log.len < self.len {
+            let place = Place::of(log.len);
+            let full = self.rows.block(&place).and_then(OnceLock::get);
+            let full = full.filter(|_| place.at == 0 && log.len + place.rows <= self.len);
+            match (full, log.rows.block(&place)) {
+                // Nobody adds to it any more.
+                (Some(full), Some(empty)) => {
+                    let _ = empty.set(Arc::clone(full));
+                    log.len += place.rows;
+                }
+                _ => drop(log.add(self.rows[MessageIx::new(log.len)].clone())),
+            }
         }
         log
     }
@@ -50,43 +77,62 @@ impl Log {
         Self { rows: Rows(Arc::new([const { OnceLock::new() }; CHUNKS])), len: 0 }
     }
 
-    /// Adds a message. Only the state does that, so that nobody adds to another handle of the same log.
-    pub(crate) fn push(&mut self, message: Arc<Message>) -> MessageIx {
-        let (chunk, at) = place(self.len);
-        let row =
-            self.rows.0.get(chunk).map(|chunk_at| {
-                chunk_at.get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect())
-            });
-        if let Some(row) = row.and_then(|rows| rows.get(at)) {
+    /// Adds a message, with who said it. Only the state does that, so that nobody adds to another handle of the same log.
+    pub(crate) fn push(&mut self, message: Arc<Message>, by: Option<Arc<str>>) -> MessageIx {
+        self.add(Said { message, by })
+    }
+
+    fn add(&mut self, said: Said) -> MessageIx {
+        let place = Place::of(self.len);
+        let new = || (0..place.rows).map(|_| OnceLock::new()).collect();
+        let row = self.rows.block(&place).and_then(|block| block.get_or_init(new).get(place.at));
+        if let Some(row) = row {
             // It is empty: rows are filled in order, once.
-            let _ = row.set(message);
+            let _ = row.set(said);
         }
         self.len += 1;
         MessageIx::new(self.len - 1)
     }
+
+    /// Who said a message; nobody the document's own.
+    pub(crate) fn by(&self, ix: MessageIx) -> Option<&Arc<str>> {
+        self.rows.get(ix)?.by.as_ref()
+    }
 }
 
-/// The chunk that holds message `n`, and where in it.
-fn place(n: usize) -> (usize, usize) {
-    let chunk = (n / FIRST + 1).ilog2() as usize;
-    (chunk, n - FIRST * ((1 << chunk) - 1))
+/// Where a message is.
+struct Place {
+    chunk: usize,
+    /// Which block of it, and how many rows one has.
+    block: usize,
+    rows: usize,
+    at: usize,
+}
+
+impl Place {
+    /// That of message `n`.
+    fn of(n: usize) -> Self {
+        let chunk = (n / FIRST + 1).ilog2() as usize;
+        let (at, rows) = (n - FIRST * ((1 << chunk) - 1), BLOCK.min(FIRST << chunk));
+        Self { chunk, block: at / rows, rows, at: at % rows }
+    }
 }
 
 impl Index<MessageIx> for Log {
     type Output = Arc<Message>;
 
     fn index(&self, ix: MessageIx) -> &Arc<Message> {
-        &self.rows[ix]
+        &self.rows[ix].message
     }
 }
 
 impl Index<MessageIx> for Rows {
-    type Output = Arc<Message>;
+    type Output = Said;
 
     /// Like [`crate::ids::Table`]: an index that is not there is a bug, and the run is poisoned (E-17).
-    fn index(&self, ix: MessageIx) -> &Arc<Message> {
+    fn index(&self, ix: MessageIx) -> &Said {
         match self.get(ix) {
-            Some(message) => message,
+            Some(said) => said,
             None => not_there("a message", ix),
         }
     }
@@ -146,7 +192,7 @@ impl Messages {
 
 impl Parts {
     fn list(&self) -> Vec<Arc<Message>> {
-        let thread = self.thread.iter().map(|ix| &self.log[ix]);
+        let thread = self.thread.iter().map(|ix| &self.log[ix].message);
         self.before.iter().chain(thread).chain(&self.after).cloned().collect()
     }
 }

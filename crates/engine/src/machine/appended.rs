@@ -70,9 +70,11 @@ impl State {
     pub(super) fn keep_message(&mut self, by: Option<NodeRef>, message: Message, kind: Kind) -> Entry {
         let bytes = message.bytes();
         let by = by.map(|node| self.name(node));
-        self.authors.push(by);
-        self.call_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
-        Entry { message: self.messages.push(Arc::new(message)), bytes, kind }
+        if !message.tool_calls.is_empty() {
+            let ids = message.tool_calls.iter().map(|call| call.id.clone());
+            Arc::make_mut(&mut self.call_ids).extend(ids);
+        }
+        Entry { message: self.messages.push(Arc::new(message), by), bytes, kind }
     }
 
     /// Appends the model's reply, with ids that are present and unused (E-10).

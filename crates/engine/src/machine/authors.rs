@@ -2,14 +2,14 @@
 
 use super::state::State;
 use crate::effect::EffectId;
-use crate::ids::{Ix, MessageIx};
+use crate::ids::MessageIx;
 use crate::message::Thread;
 use std::sync::Arc;
 
 impl State {
     /// The node that said a message, by what events call it; nobody for the document's own.
     pub(crate) fn author(&self, message: MessageIx) -> Option<&Arc<str>> {
-        self.authors.get(message.get())?.as_ref()
+        self.messages.by(message)
     }
 
     /// The nodes that said the messages of a thread from the `from`th on, in order and by what events call them, each as often as it

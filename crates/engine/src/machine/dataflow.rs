@@ -62,8 +62,8 @@ pub(crate) struct OrderState {
 /// A thread, writer by writer: values of finished prefixes, and what finished ahead of its turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
-    /// The thread after each of its first writers.
-    pub(crate) after: Vec<Thread>,
+    /// The thread after each of its first writers. Clones of a state share it until one goes on.
+    pub(crate) after: Arc<Vec<Thread>>,
     pub(crate) ahead: BTreeMap<u32, Contribution>,
 }
 
@@ -112,6 +112,13 @@ impl Written {
                 thread
             }
         };
-        self.after.push(value);
+        Arc::make_mut(&mut self.after).push(value);
+    }
+
+    /// Only the first so many writers have written.
+    pub(crate) fn rewind(&mut self, writers: usize) {
+        if writers < self.after.len() {
+            Arc::make_mut(&mut self.after).truncate(writers);
+        }
     }
 }

@@ -172,7 +172,7 @@ impl State {
             let publication = visit.take_published();
             More { publication, partial, tool, interrupted: None, left }.kept()
         };
-        self.frames[node].phase = NodePhase::Done(Box::new(done));
+        self.frames[node].phase = NodePhase::Done(Arc::new(done));
         if unforeseen {
             self.squash_behind(node);
         }

@@ -2,7 +2,7 @@
 
 use super::dataflow::{Dataflow, OrderState};
 use super::frame::Frame;
-use super::node::{LeafPhase, NodeState, Visit};
+use super::node::{Done, LeafPhase, NodeState, Visit};
 use super::reuse::cache::ReuseCache;
 use super::reuse::places;
 use super::reuse::recording::Recording;
@@ -79,8 +79,7 @@ impl State {
     fn is_interrupted(&self, node: NodeRef) -> bool {
         let waits = |visit: &Visit| matches!(visit.phase, LeafPhase::Frames(_));
         let done = self.of(node).graph.nodes.get(node.node).and_then(|_| self.done(node));
-        done.is_some_and(|done| done.more.as_ref().is_some_and(|more| more.interrupted.is_some()))
-            || self.visit(node).is_some_and(waits)
+        done.is_some_and(Done::is_interrupted) || self.visit(node).is_some_and(waits)
     }
 
     /// The run leaves its source (E-19): without another graph it goes on from what has retired in the shared
@@ -112,8 +111,9 @@ impl State {
         }
         self.reuse = ReuseCache::default();
         self.declined.clear();
-        // What is ahead of its turn may yet begin anew, and then takes it.
-        for node in self.frames.root().nodes_from(NodeIx(0)).filter(|node| !stands.is_ahead(*node)) {
+        // What is ahead of its turn may yet begin anew, and then takes it. Of what has retired only a state that records asks.
+        let from = if self.recorder.is_some() { NodeIx(0) } else { first.node };
+        for node in self.frames.root().nodes_from(from).filter(|node| !stands.is_ahead(*node)) {
             self.frames[NodeRef::root(node)].forget_records();
         }
         self.inherit(past, &fork.texts, None, stands.clone());
@@ -262,7 +262,7 @@ impl State {
     pub(super) fn stands(&self, fork: &Fork, past: &Recording) -> Stands {
         let frame = self.frames.root();
         let first = frame.first_anew();
-        let retired = Stands { first, ahead: BTreeSet::new() };
+        let retired = Stands::retired(first);
         // Runs of earlier editions begin it anew, and take what is recorded (E-42).
         let whole = frame.dataflow.as_ref().is_some_and(|dataflow| dataflow.unresolved.nodes.is_empty());
         if self.start.edition < 6 || !whole {
@@ -272,23 +272,23 @@ impl State {
         if !fork.tools.is_empty() || !fork.models.is_empty() || fork.sequential {
             return retired;
         }
-        let finished = |node: &NodeIx| frame.done(*node).is_some_and(|done| !done.fatal);
-        let ahead: BTreeSet<NodeIx> = frame.nodes_from(first).filter(finished).collect();
-        // Where the source itself has begun any of it anew since, as after a failure, what that came to counts.
-        let visits = |node: &NodeIx| past.visits.get(&frame.graph.nodes[*node].id).copied().unwrap_or(0);
-        let again = |node: &NodeIx| visits(node) > frame.nodes[*node].visit;
         let same = Arc::ptr_eq(&past.graph, &frame.graph) || past.graph == frame.graph;
-        if !same || ahead.iter().any(again) {
+        if !same {
             return retired;
         }
-        Stands { first, ahead }
+        let finished = |node: NodeIx| frame.done(node).is_some_and(|done| !done.fatal);
+        let stands = Stands::with(first, frame.nodes_from(first).map(finished));
+        // Where the source itself has begun any of it anew since, as after a failure, what that came to counts.
+        let laid = past.laid(&self.frames, None);
+        let again = |node: NodeIx| laid.seen(node) > frame.nodes[node].visit;
+        if stands.ahead().any(again) { retired } else { stands }
     }
 
     /// The nodes, by id, that have finished ahead of their turn and stand in a fork that goes on here all the same.
     pub fn standing_ahead(&self, fork: &Fork) -> BTreeSet<Arc<str>> {
         let stands = fork.past.as_ref().filter(|_| fork.graph.is_none()).map(|past| self.stands(fork, past));
-        let ahead = stands.map(|stands| stands.ahead).unwrap_or_default();
-        ahead.into_iter().map(|node| self.frames.root().graph.nodes[node].id.clone()).collect()
+        let id = |node: NodeIx| self.frames.root().graph.nodes[node].id.clone();
+        stands.iter().flat_map(Stands::ahead).map(id).collect()
     }
 }
 
@@ -328,7 +328,7 @@ impl Frame {
             let ix = ThreadIx::new(order.get());
             let prefix = state.prefix;
             if let Some(written) = dataflow.threads.get_mut(ix) {
-                written.after.truncate(prefix as usize);
+                written.rewind(prefix as usize);
                 written.ahead.retain(|at, _| state.ahead.contains(at));
                 self.threads.rewind(ix, prefix > 0);
             }

@@ -281,9 +281,6 @@ impl Frames {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
         self.rows.iter().flatten().map(|frame| &**frame)
     }
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
-        self.rows.iter_mut().flatten().map(|frame| &mut **frame)
-    }
     /// The same with their numbers.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (FrameIx, &Frame)> {
         let rows = self.rows.iter().enumerate();

@@ -32,7 +32,8 @@ pub(crate) enum NodePhase {
     /// So many waits are not fulfilled yet.
     Waiting(u32),
     Running(Box<Visit>),
-    Done(Box<Done>),
+    /// Clones of a state share it.
+    Done(Arc<Done>),
 }
 
 /// The running body of a node.
@@ -119,17 +120,17 @@ impl NodeState {
     }
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {
-        if let Some(records) = self.records_mut() {
-            *records = Records::default();
-        }
+        drop(self.take_records());
     }
 
-    /// What it has recorded.
-    pub(crate) fn records_mut(&mut self) -> Option<&mut Records> {
+    /// What it has recorded, which it has no longer.
+    pub(crate) fn take_records(&mut self) -> Records {
         match &mut self.phase {
-            NodePhase::Running(visit) => Some(&mut visit.records),
-            NodePhase::Done(done) => Some(&mut done.records),
-            NodePhase::Waiting(_) => None,
+            NodePhase::Running(visit) => std::mem::take(&mut visit.records),
+            NodePhase::Done(done) if !done.records.is_empty() => {
+                std::mem::take(&mut Arc::make_mut(done).records)
+            }
+            NodePhase::Done(_) | NodePhase::Waiting(_) => Records::default(),
         }
     }
 }
@@ -364,6 +365,10 @@ impl Done {
     }
     pub(crate) fn partial(&self) -> Option<&Thread> {
         self.more.as_ref()?.partial.as_ref()
+    }
+    /// Whether it failed while it waited for frames, with which it can go on.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.interrupted.is_some())
     }
     pub(crate) fn take_interrupted(&mut self) -> Option<Box<Visit>> {
         self.more.as_mut()?.interrupted.take()

@@ -48,12 +48,6 @@ impl<R: Default> Nodes<R> {
             Self::Visited(rows) => Box::new(rows.iter().map(|(ix, row)| (*ix, row))),
         }
     }
-    pub(crate) fn values_mut(&mut self) -> Box<dyn Iterator<Item = &mut R> + '_> {
-        match self {
-            Self::All(rows) => Box::new(rows.values_mut()),
-            Self::Visited(rows) => Box::new(rows.iter_mut().map(|(_, row)| row)),
-        }
-    }
 }
 
 impl<R: Default> Index<NodeIx> for Nodes<R> {

@@ -60,7 +60,7 @@ impl Frame {
             return;
         }
         unresolved.in_a_row += 1;
-        done.fatal = unresolved.in_a_row >= limit;
+        Arc::make_mut(done).fatal = unresolved.in_a_row >= limit;
     }
 
     fn first_unresolved(&self) -> Option<NodeIx> {
@@ -110,7 +110,7 @@ impl State {
             frame.thread_after(thread, frame.schedule.before(order, node.node))
         });
         let done = Done { skipped: true, finished_at: self.now, ..Done::default() };
-        self.frames[node].phase = NodePhase::Done(Box::new(done));
+        self.frames[node].phase = NodePhase::Done(Arc::new(done));
         self.frames[node.frame].note_unresolved(node.node);
         self.announce(node, own, None);
         self.retire(node.frame);

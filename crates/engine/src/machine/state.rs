@@ -41,8 +41,8 @@ pub struct State {
     pub(crate) start: Start,
     pub(crate) status: Status,
     pub(crate) messages: Log,
-    /// Ids of calls in any of them.
-    pub(crate) call_ids: HashSet<Arc<str>>,
+    /// Ids of calls in any of them. Clones share them until one has more.
+    pub(crate) call_ids: Arc<HashSet<Arc<str>>>,
     /// Nodes with something to derive; each at most once.
     pub(crate) agenda: VecDeque<NodeRef>,
     /// Effects requested and not completed.
@@ -72,8 +72,6 @@ pub struct State {
     pub(crate) lineage: Option<Box<Lineage>>,
     /// How long the effect was under way that has just come to an end, in milliseconds.
     pub(crate) worked_ms: u32,
-    /// Who said each of the messages, by what events call the node; the document's own have nobody.
-    pub(crate) authors: Vec<Option<Arc<str>>>,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
     pub(crate) recorder: Option<Box<Recording>>,
 }
@@ -157,7 +155,7 @@ impl State {
             start: Start::default(),
             status: Status::New,
             messages: Log::new(),
-            call_ids: HashSet::new(),
+            call_ids: Arc::default(),
             agenda: VecDeque::new(),
             pending: BTreeMap::new(),
             pending_models: 0,
@@ -173,7 +171,6 @@ impl State {
             keys: Keys::default(),
             lineage: None,
             worked_ms: 0,
-            authors: Vec::new(),
             prior_visits: BTreeMap::new(),
             recorder: None,
         }

@@ -3,7 +3,6 @@
 use super::dataflow::Contribution;
 use super::frame::Frame;
 use super::node::NodePhase;
-use super::reuse::records::Records;
 use super::state::State;
 use crate::effect::Effects;
 use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
@@ -214,34 +213,16 @@ impl Frame {
             if !all_resolved {
                 self.count_failure(node);
             }
-            match &mut self.nodes[node].phase {
-                NodePhase::Done(done) if !done.fatal => {
-                    // Behind a failed node, a resumed run begins everything anew.
-                    if !keep && all_resolved {
-                        done.records = Records::default();
-                    }
-                }
-                _ => break,
+            let row = &mut self.nodes[node];
+            if !matches!(&row.phase, NodePhase::Done(done) if !done.fatal) {
+                break;
+            }
+            // Behind a failed node, a resumed run begins everything anew.
+            if !keep && all_resolved {
+                row.forget_records();
             }
             if let Some(dataflow) = &mut self.dataflow {
                 dataflow.retired += 1;
-            }
-        }
-    }
-
-    /// What retired nodes recorded, and is not asked for any more, is set aside.
-    pub(super) fn take_retired(&mut self) -> Vec<Records> {
-        let Some(dataflow) = &self.dataflow else { return Vec::new() };
-        let resolved = dataflow.unresolved.nodes.first().map_or(dataflow.retired, |first| first.0);
-        let retired = (0..resolved.min(dataflow.retired)).map(NodeIx);
-        retired.map(|node| self.nodes[node].records_mut().map(std::mem::take).unwrap_or_default()).collect()
-    }
-
-    /// The same is where it was.
-    pub(super) fn keep_retired(&mut self, kept: Vec<Records>) {
-        for (row, kept) in self.nodes.values_mut().zip(kept) {
-            if let Some(records) = row.records_mut() {
-                *records = kept;
             }
         }
     }

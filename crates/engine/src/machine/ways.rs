@@ -3,7 +3,6 @@
 use super::frame::Frame;
 use super::node::{NodePhase, Visit};
 use super::opened::Children;
-use super::reuse::records::Records;
 use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -75,10 +74,8 @@ impl State {
         let fault = self.done(node).and_then(|done| done.fault.clone());
         let graph = Arc::clone(&self.of(node).graph);
         let def = &graph.nodes[node.node];
-        if fault.is_none()
-            && let NodePhase::Done(done) = &mut self.frames[node].phase
-        {
-            done.records = Records::default();
+        if fault.is_none() {
+            self.frames[node].forget_records();
         }
         let handled = fault.as_ref().map(|_| def.ways.iter().find(|way| way.when == When::Fault));
         let frame = &mut self.frames[node.frame];
@@ -91,7 +88,7 @@ impl State {
             return;
         }
         if let (Some(fault), NodePhase::Done(done)) = (&fault, &mut frame.nodes[node.node].phase) {
-            done.output = json!({ "error": fault });
+            Arc::make_mut(done).output = json!({ "error": fault });
         }
         frame.leave_threads(node.node, own, published);
         let Some(flow) = &mut frame.flow else { return };
@@ -202,7 +199,8 @@ impl State {
     pub(super) fn resumes_inside(&mut self, node: NodeRef) -> bool {
         let Some(row) = self.frames[node.frame].nodes.get_mut(node.node) else { return false };
         if let NodePhase::Done(done) = &mut row.phase
-            && let Some(visit) = done.take_interrupted()
+            && done.is_interrupted()
+            && let Some(visit) = Arc::make_mut(done).take_interrupted()
         {
             row.phase = NodePhase::Running(visit);
         }

@@ -13,7 +13,7 @@ fn texts<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Vec<String
 fn every_message_is_where_its_index_says() {
     let mut log = Log::new();
     for n in 0..10_000 {
-        let ix = log.push(say(n));
+        let ix = log.push(say(n), None);
         assert_eq!(ix.get(), n);
     }
     for n in 0..10_000 {
@@ -29,11 +29,11 @@ fn a_request_keeps_the_thread_of_its_moment() {
     let mut log = Log::new();
     let mut thread = Thread::default();
     for n in 0..20 {
-        let ix = log.push(say(n));
+        let ix = log.push(say(n), None);
         thread.push(Entry { message: ix, bytes: 0, kind: Kind::Other });
     }
     let messages = Messages::of(&log, Some(say(100)), &thread, vec![say(200)]);
-    let later = log.push(say(20));
+    let later = log.push(say(20), None);
     thread.push(Entry { message: later, bytes: 0, kind: Kind::Other });
     assert_eq!(messages.len(), 22);
     assert!(!messages.is_empty());
@@ -54,16 +54,36 @@ fn a_list_is_a_list() {
     assert!(Messages::default().as_slice().is_empty());
 }
 
+/// Whatever their number is, both logs have them where they were, and each what is added to it.
+#[test]
+fn clones_share_what_is_full() {
+    let mut log = Log::new();
+    for n in 0..2_000 {
+        let mut other = log.clone();
+        let (by, theirs) = (Some(Arc::from("them")), other.push(say(7_000), Some("me".into())));
+        assert_eq!(log.push(say(n), by.filter(|_| n % 3 == 0)), theirs);
+        assert_eq!((&*other[theirs].content, other.by(theirs).map(|by| &**by)), ("m7000", Some("me")));
+        if n % 97 == 0 {
+            for at in 0..n {
+                let ix = MessageIx::new(at);
+                assert!(Arc::ptr_eq(&log[ix], &other[ix]));
+                assert_eq!(*log[ix].content, *format!("m{at}"));
+                assert_eq!(other.by(ix).is_some(), at % 3 == 0);
+            }
+        }
+    }
+}
+
 /// E-08: a clone begins with the same messages, shared, and goes its own way.
 #[test]
 fn a_clone_is_a_log_of_its_own() {
     let message = |text: &str| Arc::new(Message::text(Role::User, text));
     let mut log = Log::new();
     for n in 0..20 {
-        log.push(message(&n.to_string()));
+        log.push(message(&n.to_string()), None);
     }
     let mut other = log.clone();
-    let (mine, theirs) = (log.push(message("mine")), other.push(message("theirs")));
+    let (mine, theirs) = (log.push(message("mine"), None), other.push(message("theirs"), None));
     assert_eq!(mine, theirs);
     assert_eq!((&*log[mine].content, &*other[theirs].content), ("mine", "theirs"));
     assert!(Arc::ptr_eq(&log[MessageIx(7)], &other[MessageIx(7)]));

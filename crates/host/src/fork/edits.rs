@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 /// How many events a message about a wrong number names.
 const NAMED: usize = 12;
-/// Events that are looked at in one go.
-const PAGE: u64 = 1024;
+/// Events that are looked at in one go, at first, and how many times as many each time after that.
+const PAGE: u64 = 64;
+const MORE: u64 = 4;
 
 /// The edited messages of a fork.
 #[derive(Default)]
@@ -174,9 +175,9 @@ impl Messages<'_> {
     /// with calls. Most came right before: it is looked for page by page, from there back.
     fn came(&self, effect: &EffectId, n: u64) -> Result<Option<(u64, bool)>, Error> {
         let name = serde_json::Value::from(&*effect.0).to_string();
-        let mut behind = n;
+        let (mut behind, mut page) = (n, PAGE);
         while behind > 1 {
-            let first = behind.saturating_sub(PAGE).max(1);
+            let first = behind.saturating_sub(page).max(1);
             let mut found = None;
             for entry in self.store.journal(self.run, first)?.until(behind - 1) {
                 let entry = entry?;
@@ -203,7 +204,7 @@ impl Messages<'_> {
                 };
                 return Ok(Some((came, silent)));
             }
-            behind = first;
+            (behind, page) = (first, page.saturating_mul(MORE));
         }
         Ok(None)
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How many states of a run are kept on its way: a fork folds the events behind the nearest one.
-const KEPT: u64 = 32;
+const KEPT: u64 = 64;
 /// The fewest events between two of them.
 const APART: u64 = 1024;
 

@@ -37,11 +37,7 @@ impl State {
     pub fn snapshot(&mut self) -> State {
         // What only a recording state keeps is as much as all the rest: it is set aside, and not copied.
         let recorder = self.recorder.take();
-        let kept: Vec<_> = self.frames.iter_mut().map(Frame::take_retired).collect();
         let now = self.clone();
-        for (frame, kept) in self.frames.iter_mut().zip(kept) {
-            frame.keep_retired(kept);
-        }
         self.recorder = recorder;
         now
     }

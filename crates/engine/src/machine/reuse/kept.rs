@@ -6,7 +6,7 @@ use super::{any_version, call_face, tool_key};
 use crate::effect::{EffectId, Effects, ModelReply, Outcome};
 use crate::graph::Act;
 use crate::ids::{NodeIx, NodeRef, ROOT};
-use crate::machine::node::{LeafPhase, NodePhase};
+use crate::machine::node::LeafPhase;
 use crate::machine::state::State;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -112,11 +112,7 @@ impl State {
 
     /// Takes what a node has recorded, each with the digest of what was asked.
     pub(crate) fn collect(&mut self, node: NodeRef) -> Vec<RecordedOutcome> {
-        let records = match &mut self.frames[node].phase {
-            NodePhase::Running(visit) => std::mem::take(&mut visit.records),
-            NodePhase::Done(done) => std::mem::take(&mut done.records),
-            NodePhase::Waiting(_) => return Vec::new(),
-        };
+        let records = self.frames[node].take_records();
         records.into_iter().filter_map(|recorded| self.recorded(node, recorded)).collect()
     }
 

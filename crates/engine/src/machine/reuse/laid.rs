@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Which node of a new document stands for one of the old, by id.
-pub(super) type Places = BTreeMap<Arc<str>, NodeIx>;
+pub(in crate::machine) type Places = BTreeMap<Arc<str>, NodeIx>;
 
 /// What a run had recorded.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl fmt::Debug for Once {
 
 impl Recording {
     /// What it has, for the forks of a run with these frames; `places` if they have another graph.
-    pub(super) fn laid(&self, frames: &Frames, places: Option<&Places>) -> Arc<Laid> {
+    pub(in crate::machine) fn laid(&self, frames: &Frames, places: Option<&Places>) -> Arc<Laid> {
         let new = || Arc::new(Laid::of(self, frames, places));
         if places.is_some() {
             return new();
@@ -379,7 +379,7 @@ impl Ahead {
 
 impl Laid {
     /// How often a node of the run's own dataflow was started.
-    pub(super) fn seen(&self, node: NodeIx) -> u32 {
+    pub(in crate::machine) fn seen(&self, node: NodeIx) -> u32 {
         self.seen.get(node.get()).copied().unwrap_or(0)
     }
 }

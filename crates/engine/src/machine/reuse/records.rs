@@ -43,6 +43,9 @@ impl Records {
             None => self.0 = Some(Arc::new((recorded, Vec::new()))),
         }
     }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
         self.0.iter().flat_map(|kept| std::iter::once(&kept.0).chain(&kept.1))
     }

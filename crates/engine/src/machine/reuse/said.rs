@@ -14,8 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Digest of what was asked.
 pub(crate) type Key = [u8; 32];
 
-/// Threads whose digests are kept. Beyond that all are forgotten: the next one of each thread looks at all of its messages.
+/// Threads whose digests are kept. Beyond that those are forgotten that nobody has asked for since so many others came.
 const KEPT: usize = 1 << 14;
+/// How many messages of a thread that nothing is known of lie between two moments of it that are kept.
+const APART: usize = 64;
 
 /// A thread: its last message with all before it, where it begins among these, and what stands before it.
 type On = (usize, u32, Key);
@@ -23,7 +25,32 @@ type On = (usize, u32, Key);
 /// Digests of threads. A cache only: nothing of a run's state is in it. Clones share it, as a thread that both know says the same in
 /// either: they began with the same messages, and each has those that it added on threads of its own.
 #[derive(Clone, Default)]
-pub(crate) struct Said(Arc<Mutex<HashMap<On, (Thread, Key)>>>);
+pub(crate) struct Said(Arc<Mutex<Kept>>);
+
+/// What is known, in two generations. A thread is kept with its digest, so that what it is known by stays its own.
+#[derive(Default)]
+struct Kept {
+    young: HashMap<On, (Thread, Key)>,
+    old: HashMap<On, (Thread, Key)>,
+}
+
+impl Kept {
+    fn get(&mut self, on: &On) -> Option<Key> {
+        if let Some((_, known)) = self.young.get(on) {
+            return Some(*known);
+        }
+        let (thread, known) = self.old.remove(on)?;
+        self.insert(*on, thread, known);
+        Some(known)
+    }
+
+    fn insert(&mut self, on: On, thread: Thread, said: Key) {
+        if self.young.len() >= KEPT {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(on, (thread, said));
+    }
+}
 
 impl fmt::Debug for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,22 +84,20 @@ impl Said {
         let mut new = Vec::new();
         let mut back = thread.backwards();
         while let Some((link, message)) = back.next() {
-            if let Some((_, known)) = kept.get(&(link, thread.skipped(), before)) {
-                said = *known;
+            let on = (link, thread.skipped(), before);
+            if let Some(known) = kept.get(&on) {
+                said = known;
                 break;
             }
-            new.push((message, back.clone()));
+            new.push((on, message, back.clone()));
         }
         let message = |ix: MessageIx| &*log[ix];
-        for (ix, back) in new.into_iter().rev() {
+        for (at, (on, ix, back)) in new.into_iter().enumerate().rev() {
             said = with(said, message(ix), back.map(|(_, ix)| message(ix)), ids);
-        }
-        if let Some((link, _)) = thread.backwards().next() {
-            if kept.len() >= KEPT {
-                kept.clear();
+            // Of a long thread nobody else may know the end.
+            if at % APART == 0 {
+                kept.insert(on, thread.clone(), said);
             }
-            // The thread is kept, so that what it is known by stays its own.
-            kept.insert((link, thread.skipped(), before), (thread.clone(), said));
         }
         said
     }
