@@ -160,6 +160,7 @@ fn has(
                     name,
                     author: Author::Person,
                     parents: Vec::new(),
+                    members: Vec::new(),
                     request: json!({}),
                 },
                 Command::Validate { place: place.clone(), version: of(), facts },

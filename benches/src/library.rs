@@ -91,6 +91,7 @@ fn version(n: usize) -> Vec<Event> {
             name: Arc::clone(&name),
             author: Author::Person,
             parents: Vec::new(),
+            members: Vec::new(),
             request: json!({"description": "something"}),
         },
         Event::Validated { place: place.clone(), version: Arc::clone(&version), facts: Box::new(facts) },

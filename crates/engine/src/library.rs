@@ -21,7 +21,7 @@
 //! let place = Place::Library;
 //! let draft = Command::Draft {
 //!     place: place.clone(), version: version.as_str().into(), name: "add".into(), author: Author::Person,
-//!     parents: Vec::new(), request: "imported".into(),
+//!     parents: Vec::new(), members: Vec::new(), request: "imported".into(),
 //! };
 //! let validate =
 //!     Command::Validate { place: place.clone(), version: version.as_str().into(), facts: Facts::default() };
@@ -73,6 +73,8 @@ pub struct Version {
     pub author: Author,
     /// The versions that it was made of.
     pub parents: Vec<Arc<str>>,
+    /// The versions in whose place a merge has put it without its being made of them (V-09).
+    pub members: Vec<Arc<str>>,
     /// What caused it.
     pub request: Value,
     /// When it was first drafted, in milliseconds since 1970 (UTC).
@@ -230,7 +232,7 @@ impl Library {
         self.names.aliases()
     }
 
-    /// A version with all it was made of, nearest first, each once.
+    /// A version with all it was made of or does the work of, nearest first, each once (V-09).
     pub fn lineage(&self, hash: &str) -> Vec<&Version> {
         let mut found: Vec<&Version> = Vec::new();
         let mut seen = BTreeSet::new();
@@ -238,7 +240,7 @@ impl Library {
         while let Some(hash) = next.pop_front() {
             if let Some(version) = self.version(hash).filter(|_| seen.insert(hash)) {
                 found.push(version);
-                next.extend(version.parents.iter().map(|parent| &**parent));
+                next.extend(version.parents.iter().chain(&version.members).map(|older| &**older));
             }
         }
         found

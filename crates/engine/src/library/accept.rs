@@ -74,9 +74,9 @@ impl Library {
     /// What the library does not allow, with the reason.
     pub fn accept(&self, command: Command) -> Result<Vec<Event>, Refusal> {
         match command {
-            Command::Draft { place, version, name, author, parents, request } => {
-                self.may_draft(&place, &version, &name, &parents)?;
-                Ok(vec![Event::Drafted { place, version, name, author, parents, request }])
+            Command::Draft { place, version, name, author, parents, members, request } => {
+                self.may_draft(&place, &version, &name, parents.iter().chain(&members))?;
+                Ok(vec![Event::Drafted { place, version, name, author, parents, members, request }])
             }
             Command::Validate { place, version, facts } => {
                 self.expect(&place, &version, &[Stage::Drafted], "validated")?;
@@ -154,12 +154,12 @@ impl Library {
         Ok(change.events)
     }
 
-    fn may_draft(
+    fn may_draft<'a>(
         &self,
         place: &Place,
         version: &str,
         name: &Arc<str>,
-        parents: &[Arc<str>],
+        mut older: impl Iterator<Item = &'a Arc<str>>,
     ) -> Result<(), Refusal> {
         let hash = version.len() == 64 && version.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if !hash {
@@ -168,7 +168,7 @@ impl Library {
         if name.trim().is_empty() {
             return refused("bad-name", "a tool has a name");
         }
-        if let Some(unknown) = parents.iter().find(|parent| self.version(parent).is_none()) {
+        if let Some(unknown) = older.find(|older| self.version(older).is_none()) {
             return refused(
                 "unknown-version",
                 format!("there is no version {} to come from", short(unknown)),

@@ -15,12 +15,13 @@ impl Library {
     /// What becomes of versions.
     fn history(&mut self, at: i64, event: &Event) {
         match event {
-            Event::Drafted { place, version, name, author, parents, request } => {
+            Event::Drafted { place, version, name, author, parents, members, request } => {
                 let fresh = || Version {
                     hash: Arc::clone(version),
                     name: Arc::clone(name),
                     author: author.clone(),
                     parents: parents.clone(),
+                    members: Vec::new(),
                     request: request.clone(),
                     drafted: at,
                     facts: None,
@@ -31,6 +32,7 @@ impl Library {
                 let known = self.versions.entry(version, fresh);
                 let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
                 known.lives.insert(place.clone(), life);
+                self.serve(version, members);
                 if let Place::Task(task) = place {
                     // It goes on.
                     self.ended.remove(task);
@@ -55,6 +57,9 @@ impl Library {
             Event::Proven { place, version } => self.life(place, version, |life| life.proven = true),
             Event::Published { place, version, name } => self.publish(place, version, name, at),
             Event::Merged { place, version, name, members, taken } => {
+                let public = members.iter().filter_map(|member| self.names.head(member));
+                let all: Vec<_> = public.chain(taken.iter().map(|taken| &taken.version)).cloned().collect();
+                self.serve(version, &all);
                 for member in members.iter().filter(|member| *member != name) {
                     if let Some(old) = self.names.head(member).cloned() {
                         self.become_(&Place::Library, &old, Stage::Merged, at, name);
@@ -119,6 +124,17 @@ impl Library {
         }
         self.become_(&Place::Library, version, Stage::Public, at, "");
         self.remember(&Place::Library, name, version);
+    }
+
+    /// A version does the work of these, too.
+    fn serve(&mut self, version: &Arc<str>, members: &[Arc<str>]) {
+        self.change(version, |known| {
+            for member in members.iter().filter(|member| *member != version) {
+                if !known.parents.contains(member) && !known.members.contains(member) {
+                    known.members.push(Arc::clone(member));
+                }
+            }
+        });
     }
 
     /// What a task has proved is part of another tool: its history is that one's.

@@ -19,6 +19,8 @@ pub enum Command {
         author: Author,
         /// What it was made of.
         parents: Vec<Arc<str>>,
+        /// The versions whose work it did where it comes from (V-12).
+        members: Vec<Arc<str>>,
         /// What caused it.
         request: Value,
     },

@@ -205,6 +205,9 @@ pub enum Event {
         /// The versions that it was made of.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<Arc<str>>,
+        /// The versions whose work it did where it comes from (V-12).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        members: Vec<Arc<str>>,
         /// What caused it.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         request: Value,

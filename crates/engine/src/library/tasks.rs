@@ -118,6 +118,7 @@ impl Library {
                 name: Arc::clone(&known.name),
                 author: known.author.clone(),
                 parents: known.parents.clone(),
+                members: Vec::new(),
                 request: known.request.clone(),
             },
             Event::Validated {

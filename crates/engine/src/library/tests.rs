@@ -20,6 +20,7 @@ fn draft(place: Place, n: u8, name: &str, parents: &[u8]) -> Command {
         name: name.into(),
         author: Author::Coder { coder: None, model: Some("m".into()) },
         parents: parents.iter().map(|parent| hash(*parent)).collect(),
+        members: Vec::new(),
         request: "a tool that adds".into(),
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The folder of versions that are not in use.
-const OLDER: &str = "versions";
+pub(super) const OLDER: &str = "versions";
 /// The longest name of a tool that is the name of its file.
 const LONGEST: usize = 100;
 
@@ -106,6 +106,8 @@ impl Writer<'_> {
                     file,
                     author: version.author.clone(),
                     parents: version.parents.iter().map(ToString::to_string).collect(),
+                    members: version.members.iter().map(ToString::to_string).collect(),
+                    calls: version.calls.len(),
                     request: version.request.clone(),
                     name: Some(meant_by.to_string()).filter(|meant_by| **meant_by != **name),
                     state: past.and_then(|life| manifest::Recording::of(life.stage)),

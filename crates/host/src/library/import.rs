@@ -2,7 +2,8 @@
 
 mod taking;
 
-use super::manifest::{Manifest, Recording};
+use super::export::OLDER;
+use super::manifest::{self, Manifest, Recording};
 use super::samples::{self, Line};
 use super::{Decided, regular, short};
 use crate::check::Check;
@@ -31,6 +32,8 @@ struct Incoming {
     author: Author,
     /// Which versions it was made of, as far as the library will have them.
     parents: Vec<Arc<str>>,
+    /// Whose work it did there, as far as the library will have them.
+    members: Vec<Arc<str>>,
     /// What caused it.
     request: Value,
     /// The version that the manifest says; a file may have been edited since.
@@ -159,6 +162,13 @@ fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
     }
     let manifest = Manifest::of(path)?;
     let exported = manifest.is_some();
+    if !exported && path.join(OLDER).is_dir() {
+        observer.warning(&format!(
+            "{} has the versions of an exported library, but no {}: its tools come without their past",
+            path.display(),
+            manifest::FILE
+        ));
+    }
     let manifest = manifest.unwrap_or_else(Manifest::new);
     let mut tools = Vec::new();
     let mut named = BTreeSet::new();
@@ -171,14 +181,24 @@ fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
             let usual = if at < current { Recording::Enhanced } else { Recording::RolledBack };
             let past = (version.state.unwrap_or(usual).stage(), version.reason.clone());
             named.insert(file.clone());
+            let one = incoming(file, observer)?;
+            if one.calls.len() < version.calls {
+                observer.warning(&format!(
+                    "{} has {} of the {} calls that were recorded: the others are no tests any more",
+                    samples::beside(&one.file).display(),
+                    one.calls.len(),
+                    version.calls
+                ));
+            }
             versions.push(Incoming {
                 author: version.author.clone(),
-                parents: version.parents.iter().map(|parent| Arc::from(parent.as_str())).collect(),
+                parents: version.parents.iter().map(|older| Arc::from(older.as_str())).collect(),
+                members: version.members.iter().map(|older| Arc::from(older.as_str())).collect(),
                 request: version.request.clone(),
                 said: Some(version.version.as_str().into()),
                 name: version.name.as_deref().map(Arc::from),
                 past: Some(past).filter(|_| at != current),
-                ..incoming(file, observer)?
+                ..one
             });
         }
         tools.push(Tool { name: Some(tool.name.as_str().into()), current, versions });
@@ -197,8 +217,8 @@ fn incoming(file: PathBuf, observer: &dyn Observer) -> Result<Incoming, Error> {
     let calls = samples::read(&beside, |line| observer.warning(&samples::too_large(&beside, line)))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let request = json!({ "imported": name });
-    let (author, parents) = (Author::Person, Vec::new());
-    Ok(Incoming { file, author, parents, request, said: None, name: None, past: None, calls })
+    let (author, parents, members) = (Author::Person, Vec::new(), Vec::new());
+    Ok(Incoming { file, author, parents, members, request, said: None, name: None, past: None, calls })
 }
 
 /// A library keeps what it is given: none of it holds a key (C-06).

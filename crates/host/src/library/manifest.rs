@@ -5,13 +5,13 @@ use crate::error::Error;
 use selvedge_engine::library::{Author, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 
 /// The manifest's name.
 pub const FILE: &str = "library.json";
 /// The form of it that this version writes, and the newest that it reads.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// The largest manifest that is read.
 const BYTES: u64 = 64 << 20;
 
@@ -59,6 +59,12 @@ pub struct Version {
     /// What it was made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
+    /// The versions whose work it does since a merge, without its being made of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// How many recorded calls lie beside its file.
+    #[serde(default)]
+    pub calls: usize,
     /// What caused it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub request: Value,
@@ -122,8 +128,11 @@ impl Manifest {
         let Some(bytes) = regular::read(&path, BYTES).map_err(|why| wrong(&why))? else { return Ok(None) };
         // Another form may have other fields.
         if let Ok(Form { format }) = serde_json::from_slice(&bytes)
-            && format > FORMAT
+            && !(1..=FORMAT).contains(&format)
         {
+            if format == 0 {
+                return Err(wrong("there is no form 0").help("take a manifest that an export has written"));
+            }
             let why = format!("its form {format} is newer than this version of selvedge knows");
             return Err(wrong(&why).help("use the selvedge that wrote it or a later one"));
         }
@@ -143,6 +152,22 @@ impl Manifest {
         if let Some(tool) = manifest.tools.iter().find(lacking) {
             return Err(wrong(&format!("the current version of `{}` is not among its versions", tool.name)));
         }
+        manifest.twice().map_or(Ok(()), |what| {
+            let why = format!("it names {what} twice");
+            Err(wrong(&why).help("take one of them out of the manifest"))
+        })?;
         Ok(Some(manifest))
+    }
+
+    /// What is named twice: a tool, or a version of one.
+    fn twice(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        self.tools.iter().find_map(|tool| {
+            let mut versions = BTreeSet::new();
+            let version = tool.versions.iter().find(|version| !versions.insert(&version.version));
+            let version = version
+                .map(|twice| format!("the version {} of `{}`", super::short(&twice.version), tool.name));
+            (!names.insert(&tool.name)).then(|| format!("the tool `{}`", tool.name)).or(version)
+        })
     }
 }

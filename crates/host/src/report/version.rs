@@ -21,6 +21,7 @@ pub fn version(version: &Version, current: Option<&Arc<str>>) -> Value {
         "written": time::rfc3339(version.drafted),
         "author": version.author,
         "parents": version.parents,
+        "members": version.members,
         "request": version.request,
         "lives": lives(version),
         "calls": {"recorded": version.calls.len(), "failing": failing},

@@ -7,7 +7,7 @@ use crate::failure::Exit;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table};
 use crate::inspect::time;
 use crate::ui::Ui;
-use selvedge_engine::library::{Author, Command, Library, Place, Version};
+use selvedge_engine::library::{Author, Command, Library, Place, Stage, Version};
 use selvedge_host::Error;
 use selvedge_host::library::{self, Decided, short};
 use selvedge_host::places;
@@ -87,13 +87,17 @@ pub(super) fn author(author: &Author) -> String {
 
 /// Why a version is there, or why it is not any more.
 pub(super) fn why(version: &Version) -> String {
-    let shown = &version.shown().reason;
-    if !shown.is_empty() {
-        return shown.clone();
+    let life = version.shown();
+    if !life.reason.is_empty() {
+        let into = if life.stage == Stage::Merged { "into " } else { "" };
+        return format!("{into}{}", life.reason);
     }
     let field = |name: &str| version.request.get(name).and_then(Value::as_str);
     if let Some(broken) = field("mends") {
         return format!("mends {}", short(broken));
+    }
+    if version.request.get("merges").is_some() {
+        return "does the work of all that it is made of".to_owned();
     }
     match (&version.request, field("imported"), field("description")) {
         (Value::Null, ..) => String::new(),

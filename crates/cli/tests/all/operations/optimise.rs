@@ -2,6 +2,7 @@
 
 mod crashes;
 mod interleaved;
+mod lineage;
 mod random;
 
 use super::*;
@@ -82,6 +83,7 @@ pub(super) fn has(
             name: name.into(),
             author,
             parents,
+            members: Vec::new(),
             request: json!({}),
         });
         let facts = Facts {

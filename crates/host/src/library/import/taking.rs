@@ -105,15 +105,17 @@ impl Import<'_> {
         let (place, version) = (Place::Library, Arc::clone(&found.version));
         let stage = self.library().version(&version).and_then(|known| known.stage(&place));
         if matches!(stage, None | Some(Stage::Retired)) {
-            let given = incoming.parents.iter().cloned().chain(old).filter(|parent| *parent != version);
-            let known: BTreeSet<Arc<str>> =
-                given.filter(|parent| self.library().version(parent).is_some()).collect();
+            let known = |older: &Arc<str>| *older != version && self.library().version(older).is_some();
+            let parents: BTreeSet<Arc<str>> =
+                incoming.parents.iter().cloned().chain(old).filter(known).collect();
+            let members = incoming.members.iter().filter(|older| known(older)).cloned().collect();
             self.change.accept(Command::Draft {
                 place: place.clone(),
                 version: Arc::clone(&version),
                 name: found.metadata.name.as_str().into(),
                 author: incoming.author.clone(),
-                parents: known.into_iter().collect(),
+                parents: parents.into_iter().collect(),
+                members,
                 request: incoming.request.clone(),
             })?;
             self.contents.push(found.text.clone());

@@ -28,6 +28,7 @@ fn tool(n: u64, name: &str, calls: u64) -> Vec<Event> {
             name: name.into(),
             author: Author::Person,
             parents: Vec::new(),
+            members: Vec::new(),
             request: json!({"imported": format!("{name}.py")}),
         },
         Event::Validated { place: place.clone(), version: version.clone(), facts: Box::new(facts) },

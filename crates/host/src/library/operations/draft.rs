@@ -145,6 +145,7 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
             name: Arc::clone(&given.name),
             author: Author::Coder { coder: given.coder.clone(), model: given.model.clone() },
             parents,
+            members: Vec::new(),
             request: given.request.clone(),
         })?;
         changing.keep(valid.text.clone());

@@ -254,7 +254,9 @@ impl Changing<'_> {
             let (version, name) = (Arc::clone(version), known.name);
             let (author, parents, request) = (known.author, known.parents, known.request);
             let place = place.clone();
-            self.accept(Command::Draft { place, version, name, author, parents, request })?;
+            // What it has served for is known of it already.
+            let members = Vec::new();
+            self.accept(Command::Draft { place, version, name, author, parents, members, request })?;
         }
         if let (Some(Stage::Drafted), Some(facts)) = (self.stage(version), &known.facts) {
             let (version, facts) = (Arc::clone(version), (**facts).clone());

@@ -215,4 +215,9 @@ async fn v10_what_others_have_made_meanwhile_is_one_tool() {
     );
     assert_eq!(other["separate"], json!([]), "{other}");
     assert_eq!([stage(&library, &first), stage(&library, &second)], [Some(Stage::Merged); 2]);
+    // Whoever merges it with others has to repeat what is known of both (V-09).
+    let serves = library.lineage(&library.public("double").unwrap().hash);
+    for version in [&first, &second] {
+        assert!(serves.iter().any(|known| known.hash == *version), "{version}");
+    }
 }
