@@ -12,11 +12,13 @@
 //! SELVEDGE_SIM_CASE=case.json cargo test -p selvedge-sim agreement  one plan, as a failure printed it
 //! ```
 //!
-//! Step tasks have a generator, an outside and a reference of their own in [`tasks`], workflows in [`workflows`].
+//! Step tasks have a generator, an outside and a reference of their own in [`tasks`], workflows in [`workflows`]. Of [`agents`] forks are
+//! held against fresh runs.
 //!
 //! The tests named `canary` run the same properties against parts that are broken on purpose: they show that
 //! the properties can fail.
 
+pub mod agents;
 pub mod canon;
 pub mod conformance;
 pub mod driven;

@@ -1,10 +1,9 @@
 //! The driver of the simulation: outcomes and answers in an order that a seed chooses, the journal as text, and processes
-//! that die and begin again from any prefix of it.
+//! that die and begin again from any prefix of it. Workflows are driven by it, and agents.
 
 use super::block::{SimWorkflow, THREADS, VARIABLES};
 use super::document::{document, metadata};
 use super::reference::{Left, Observed};
-use super::world;
 use crate::canon::Msg;
 use crate::journal::Journal;
 use crate::rng::Rng;
@@ -12,8 +11,8 @@ use selvedge_dialects::Capabilities;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
-    AskKind, EffectId, Effects, Event, Failure, FaultKind, Fork, Graph, Input, ModelReply, Outcome, Record,
-    Request, RunStatus, Start, State, ToolDef, answered,
+    AskKind, EffectId, Effects, Event, Failure, FaultKind, Fork, Graph, Input, ModelReply, ModelRequest,
+    Outcome, Record, Request, RunStatus, Start, State, ToolDef, ToolRequest, answered,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -44,24 +43,52 @@ impl ToolSource for Look {
     }
 }
 
+/// What answers a run: what is said follows from what is asked, never from the order in which it is.
+pub trait Outside {
+    /// What runs begin with.
+    fn initial(&self) -> Map<String, Value>;
+    /// What a model says that is `sent` these messages.
+    ///
+    /// # Errors
+    /// That it fails, for good.
+    fn model(&self, sent: Vec<Msg>, request: &ModelRequest) -> Result<ModelReply, FaultKind>;
+    /// What a tool gives, or an operation.
+    ///
+    /// # Errors
+    /// That it fails, for good.
+    fn tool(&self, request: &ToolRequest) -> Result<Value, FaultKind>;
+    /// What a person says to a question; to one for approval `yes` or `no`.
+    fn person(&self, approval: bool, prompt: &str) -> Value;
+}
+
 /// The graph of a workflow, through the dialect.
 ///
 /// # Errors
 /// What the dialect has against it.
 pub fn graph(workflow: &SimWorkflow) -> Result<Arc<Graph>, String> {
-    let source = Source::new("workflow.json", &document(workflow).to_string());
+    compiled(&document(workflow), &metadata(), &Capabilities::default())
+}
+
+/// The graph of a document, of which `look` is the only tool.
+///
+/// # Errors
+/// What the dialect has against it.
+pub fn compiled(
+    document: &Value,
+    initial: &Map<String, Value>,
+    with: &Capabilities,
+) -> Result<Arc<Graph>, String> {
+    let source = Source::new("document.json", &document.to_string());
     let mut diagnostics = Diagnostics::default();
     let document = read(&source, Choice::default(), &DocumentLimits::default(), &mut diagnostics);
-    let graph = document.and_then(|document| {
-        document.compile(&Look, &metadata(), &Capabilities::default(), &mut diagnostics)
-    });
+    let graph = document.and_then(|document| document.compile(&Look, initial, with, &mut diagnostics));
     let graph = graph.filter(|_| !diagnostics.has_errors());
     graph.map(Arc::new).ok_or_else(|| format!("{:?}", diagnostics.report(&source)))
 }
 
-/// One process that runs a workflow.
+/// One process that runs a document.
 pub struct Sim<'w> {
-    workflow: &'w SimWorkflow,
+    outside: &'w dyn Outside,
     rng: Rng,
     /// The run.
     pub state: State,
@@ -73,9 +100,9 @@ pub struct Sim<'w> {
 
 impl<'w> Sim<'w> {
     /// A process before the first event.
-    pub fn new(workflow: &'w SimWorkflow, graph: &Arc<Graph>, seed: u64) -> Self {
+    pub fn new(outside: &'w dyn Outside, graph: &Arc<Graph>, seed: u64) -> Self {
         let (state, journal) = (State::new(Arc::clone(graph)), Journal::default());
-        Self { workflow, rng: Rng::new(seed), state, journal, requested: BTreeSet::new() }
+        Self { outside, rng: Rng::new(seed), state, journal, requested: BTreeSet::new() }
     }
 
     /// A process that finds the first `events` of a journal after a crash (E-05).
@@ -83,7 +110,7 @@ impl<'w> Sim<'w> {
     /// # Errors
     /// A journal that does not read.
     pub fn recover(before: &Self, graph: &Arc<Graph>, events: usize, seed: u64) -> Result<Self, String> {
-        let mut sim = Self::new(before.workflow, graph, seed);
+        let mut sim = Self::new(before.outside, graph, seed);
         sim.journal = before.journal.cut(events);
         for record in sim.journal.records()? {
             sim.state.apply_record(&record);
@@ -91,18 +118,18 @@ impl<'w> Sim<'w> {
         Ok(sim)
     }
 
-    /// A process that makes a fork of a run, which shares its first `at` events and is one of another workflow, or of the same (E-19).
+    /// A process that makes a fork of a run, which shares its first `at` events and has another outside, or the same (E-19).
     ///
     /// # Errors
     /// A journal that does not read.
     pub fn forked(
         source: &Sim<'_>,
-        workflow: &'w SimWorkflow,
+        outside: &'w dyn Outside,
         graph: &Arc<Graph>,
         (at, seed): (usize, u64),
         fork: Fork,
     ) -> Result<Self, String> {
-        let mut sim = Self::new(workflow, graph, seed);
+        let mut sim = Self::new(outside, graph, seed);
         sim.journal = source.journal.cut(at);
         for record in sim.journal.records()? {
             sim.state.apply_record(&record);
@@ -118,6 +145,18 @@ impl<'w> Sim<'w> {
         Ok(sim)
     }
 
+    /// Only effects of its own journal have to have ids of their own: a node that goes on in place (E-36) asks under those that it had in the
+    /// source, too.
+    pub(crate) fn goes_on_in_place(&mut self) -> Result<(), String> {
+        let records = self.journal.records()?.into_iter();
+        let own = records.filter_map(|record| match record.event {
+            Event::Requested { effect, .. } => Some(effect),
+            _ => None,
+        });
+        self.requested = own.collect();
+        Ok(())
+    }
+
     /// Runs to the end.
     ///
     /// # Errors
@@ -125,8 +164,12 @@ impl<'w> Sim<'w> {
     pub fn run(&mut self) -> Result<(), String> {
         if self.journal.is_empty() {
             let graph = self.state.graph().hash().map_err(|error| error.to_string())?.into();
-            let start =
-                Start { graph, initial: metadata(), limits: crate::canon::limits(), ..Start::default() };
+            let start = Start {
+                graph,
+                initial: self.outside.initial(),
+                limits: crate::canon::limits(),
+                ..Start::default()
+            };
             self.input(Input::Start(Box::new(start)))?;
         }
         let mut turns = 0;
@@ -161,7 +204,7 @@ impl<'w> Sim<'w> {
                 .get(&ask)
                 .map(|asked| (asked.kind == AskKind::Approve, asked.prompt.to_string()));
             let (approval, prompt) = asked.ok_or("an ask that is not open")?;
-            let said = world::person(self.workflow, approval, &prompt);
+            let said = self.outside.person(approval, &prompt);
             let said = if approval { said } else { answered(said, None, None) };
             return self.input(Input::Answer(ask, said));
         }
@@ -174,20 +217,13 @@ impl<'w> Sim<'w> {
     fn outcome(&self, effect: &EffectId) -> Result<Outcome, String> {
         let answer = match self.state.request(effect).ok_or_else(|| format!("{effect} has no request"))? {
             Request::Model(request) => {
-                let mut sent: Vec<Msg> =
+                let sent: Vec<Msg> =
                     request.messages.iter().map(|message| Msg::from(message.as_ref())).collect();
                 crate::watch::valid_conversation(&sent).map_err(|error| format!("{effect}: {error}"))?;
-                // How a summary is asked for is the dialect's to word.
-                if let Some(last) =
-                    sent.last_mut().filter(|last| last.content.starts_with("Sum up our conversation"))
-                {
-                    *last = world::sum_up();
-                }
-                let reply = |text| Outcome::Reply(Arc::new(ModelReply { text, ..ModelReply::default() }));
-                world::model(self.workflow, &sent).map(reply)
+                self.outside.model(sent, &request).map(|reply| Outcome::Reply(Arc::new(reply)))
             }
             Request::Tool(request) | Request::Operation(request) => {
-                world::tool(self.workflow, &request.args).map(|output| Outcome::Output(Arc::new(output)))
+                self.outside.tool(&request).map(|output| Outcome::Output(Arc::new(output)))
             }
         };
         Ok(answer.unwrap_or_else(|kind: FaultKind| Failure::permanent(kind, "simulated").into()))

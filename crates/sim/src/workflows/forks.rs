@@ -102,12 +102,12 @@ pub fn edited(workflow: &SimWorkflow, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn named(events: usize) -> Fork {
+pub(crate) fn named(events: usize) -> Fork {
     Fork { source: "source".into(), events: events as u64, ..Fork::default() }
 }
 
 /// What a run recorded in its first events.
-fn past(graph: &Arc<Graph>, source: &Sim<'_>, events: usize) -> Result<Arc<Recording>, String> {
+pub(crate) fn past(graph: &Arc<Graph>, source: &Sim<'_>, events: usize) -> Result<Arc<Recording>, String> {
     let mut state = State::recording(Arc::clone(graph));
     for record in source.journal.cut(events).records()? {
         state.apply_record(&record);
@@ -116,7 +116,7 @@ fn past(graph: &Arc<Graph>, source: &Sim<'_>, events: usize) -> Result<Arc<Recor
 }
 
 /// A trial of the fork, in which nothing is answered, says what it takes and what it asks for: so it comes.
-fn as_tried(
+pub(crate) fn as_tried(
     source: &Sim<'_>,
     graph: &Arc<Graph>,
     at: usize,

@@ -2,10 +2,32 @@
 //! never from the order in which they are.
 
 use super::block::SimWorkflow;
+use super::document::metadata;
+use super::driver::Outside;
 use crate::canon::{self, Msg};
 use crate::rng::{Rng, hash};
-use selvedge_engine::FaultKind;
-use serde_json::{Value, json};
+use selvedge_engine::{FaultKind, ModelReply, ModelRequest, ToolRequest};
+use serde_json::{Map, Value, json};
+
+impl Outside for SimWorkflow {
+    fn initial(&self) -> Map<String, Value> {
+        metadata()
+    }
+    fn model(&self, mut sent: Vec<Msg>, _: &ModelRequest) -> Result<ModelReply, FaultKind> {
+        // How a summary is asked for is the dialect's to word.
+        if let Some(last) = sent.last_mut().filter(|last| last.content.starts_with("Sum up our conversation"))
+        {
+            *last = sum_up();
+        }
+        model(self, &sent).map(|text| ModelReply { text, ..ModelReply::default() })
+    }
+    fn tool(&self, request: &ToolRequest) -> Result<Value, FaultKind> {
+        tool(self, &request.args)
+    }
+    fn person(&self, approval: bool, prompt: &str) -> Value {
+        person(self, approval, prompt)
+    }
+}
 
 /// Stands for the words in which a model is asked for a summary (E-09).
 pub fn sum_up() -> Msg {

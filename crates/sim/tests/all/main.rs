@@ -1,5 +1,6 @@
 //! What holds for the whole: properties over many seeds, corpora, snapshots, and the code base's own invariants.
 
+mod agents;
 mod corpora;
 mod properties;
 mod simulated;
