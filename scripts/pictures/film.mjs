@@ -18,6 +18,7 @@ const page = await context.newPage();
 page.setDefaultTimeout(120_000);
 const cutter = await (await browser.newContext()).newPage();
 await page.goto(server.url);
+await page.locator('main').first().waitFor();
 await page.evaluate(() => fetch('/v1/documents/letter/runs', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ run_id: 'night' }) }));
 
 /** @type {{data: Buffer, caption: string, ms: number}[]} */

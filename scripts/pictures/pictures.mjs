@@ -20,6 +20,8 @@ for (const scheme of ['light', 'dark']) {
   const page = await context.newPage();
   page.setDefaultTimeout(120_000);
   await page.goto(server.url);
+  // The token of the address has been traded for a cookie.
+  await page.locator('main').first().waitFor();
   for (const [name, [hash, sign, width, height]] of Object.entries(views)) {
     await page.setViewportSize({ width, height });
     await page.goto(`${server.origin}/${hash}`);
