@@ -29,6 +29,16 @@ await browse(server, async (page) => {
     await page.locator(`.bar[data-node="judge"].is-${judged ? 'ran' : 'running'}`).waitFor();
     await page.locator('.bar[data-node="write"].is-future').waitFor();
   }
+  // What is typed stays, whatever is drawn meanwhile.
+  await page.locator('.scrub-n input').fill('9');
+  await scrubber.evaluate((range) => {
+    range.value = '7';
+    range.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  await page.locator('.tag.then', { hasText: '7' }).waitFor();
+  assert.equal(await page.locator('.scrub-n input').inputValue(), '9');
+  await page.locator('.scrub-n input').press('Enter');
+  await page.locator('.tag.then', { hasText: '9' }).waitFor();
   // By the keyboard, a step at a time.
   const before = Number(await scrubber.inputValue());
   await page.locator('.run-title h1').click();

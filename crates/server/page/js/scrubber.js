@@ -52,6 +52,8 @@ function activity(model) {
  */
 export function Scrubber({ model, n, live, goTo, said, at }) {
   const [plays, setPlays] = useState(false);
+  // What is typed stays until it is done, whatever comes meanwhile.
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   const under = useMemo(() => {
     const { slots, paths } = activity(model);
     return html`<svg viewBox=${`0 0 ${slots} 1`} preserveAspectRatio="none">${paths.map((path) => html`<path class=${`k-${path.kind}`} d=${path.d} />`)}</svg>`;
@@ -110,7 +112,8 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
         <button type="button" aria-label=${t('event-after')} title=${`${t('event-after')} ]`} disabled=${n >= model.events} onClick=${() => goTo(n + 1)}>›</button>
         <button type="button" aria-label=${t('mark-after')} title=${t('mark-after')} onClick=${() => jump(1)}>⇥</button>
       </div>
-      <label class="scrub-n"><span class="unseen">${t('event')}</span><input type="number" min="1" max=${model.events} value=${n} style=${`width:calc(${String(model.events).length}ch + 1.8rem)`} onChange=${(event) => goTo(Math.min(model.events, Math.max(1, Number(event.target.value) || 1)))} />
+      <label class="scrub-n"><span class="unseen">${t('event')}</span><input type="number" min="1" max=${model.events} value=${typed ?? n} style=${`width:calc(${String(model.events).length}ch + 1.8rem)`} 
+        onInput=${(event) => setTyped(event.target.value)} onBlur=${() => setTyped(null)} onChange=${(event) => (setTyped(null), goTo(Math.min(model.events, Math.max(1, Number(event.target.value) || 1))))} />
         <span class="muted">/ ${model.events}</span></label>
       <span class="scrub-time mono">${at === null ? '' : `+${duration(Math.max(0, at - model.began))}`}</span>
       <span class="scrub-said"><${Text} of=${said} max=${160} /></span>
