@@ -3,6 +3,7 @@
 use super::dataflow::Contribution;
 use super::frame::Frame;
 use super::node::NodePhase;
+use super::reuse::records::Records;
 use super::state::State;
 use crate::effect::Effects;
 use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
@@ -217,9 +218,13 @@ impl Frame {
             if !matches!(&row.phase, NodePhase::Done(done) if !done.fatal) {
                 break;
             }
-            // Behind a failed node, a resumed run begins everything anew.
-            if !keep && all_resolved {
-                row.forget_records();
+            // Behind a failed node, a resumed run begins everything anew. What another state has, too, is not copied to be forgotten.
+            if !keep
+                && all_resolved
+                && let NodePhase::Done(done) = &mut row.phase
+                && let Some(done) = Arc::get_mut(done)
+            {
+                done.records = Records::default();
             }
             if let Some(dataflow) = &mut self.dataflow {
                 dataflow.retired += 1;

@@ -161,6 +161,8 @@ impl State {
         if lineage.afresh.contains(name) {
             return Some(Afresh::Upstream { node });
         }
+        // Who says what on a long thread need not be looked for where the document is as it was.
+        lineage.edited.as_ref()?;
         self.node_named(name).is_some_and(|node| self.is_edited(node)).then_some(Afresh::Edited { node })
     }
 
