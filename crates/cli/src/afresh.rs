@@ -2,6 +2,7 @@
 
 use crate::durations::seconds;
 use selvedge_engine::{Afresh, Saved};
+use selvedge_host::text::counted;
 
 /// Times below are none to speak of.
 const SHOWN_MS: u64 = 10;
@@ -37,7 +38,7 @@ pub(crate) fn why(why: &Afresh, own: &str, name: impl Fn(&str) -> String) -> Str
 
 /// What was saved, in words; empty if it is nothing.
 pub(crate) fn saved(saved: &Saved) -> String {
-    let count = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
+    let count = |n: u64, what: &str| (n > 0).then(|| counted(n, what));
     let tokens = saved.usage.tokens.input.saturating_add(saved.usage.tokens.output);
     let cost = saved.usage.tokens.shown_cost();
     let parts = [

@@ -1,6 +1,7 @@
 //! Paths and iterations in words: how many there are, and what became of them.
 
 use crate::status::Words as _;
+use selvedge_host::text::counted;
 use selvedge_host::timeline::{Inner, NodeStatus, Visit};
 
 /// "3 paths: 1 done, 1 going on, 1 failed", "64 of 100 iterations"; nothing of what opens one frame or none. `total`: how many
@@ -48,9 +49,4 @@ pub(crate) fn listed(parts: impl IntoIterator<Item = (usize, String)>) -> String
     let told: Vec<String> =
         parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
     told.join(", ")
-}
-
-/// "1 path", "3 paths".
-pub(crate) fn counted(count: u32, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

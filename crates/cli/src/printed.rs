@@ -3,6 +3,7 @@
 use crate::names::node_of;
 use crate::ui::Part;
 use selvedge_engine::{Event, Fault, Outcome, Printed};
+use selvedge_host::text::counted;
 use selvedge_store::Store;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -51,10 +52,13 @@ fn part(name: &'static str, text: &str, cut: u64, most: usize) -> Part {
         }
         lines.push_back(line);
     }
-    let of_lines = || format!("{hidden} line{} before", if hidden == 1 { "" } else { "s" });
+    let of_lines = || format!("{} before", counted(hidden, "line"));
     let left_out = match (hidden, cut) {
         (0, 0) => None,
-        (0, cut) => Some(format!("the first {cut} bytes are not kept")),
+        (0, cut) => Some(format!(
+            "the first {} not kept",
+            if cut == 1 { "byte is".to_owned() } else { format!("{cut} bytes are") }
+        )),
         (_, 0) => Some(of_lines()),
         (_, cut) => Some(format!("{}, and {cut} bytes that are not kept", of_lines())),
     };

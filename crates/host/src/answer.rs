@@ -2,7 +2,9 @@
 
 use crate::asks::{self, ask_kind};
 use crate::error::Error;
+use crate::report::Said;
 use crate::text::quoted;
+use crate::timeline::Followed;
 use crate::ways::{Output, WayOut};
 use selvedge_engine::{AskKind, Asking, Input, RunStatus, State, answered, reasoned};
 use serde_json::Value;
@@ -61,6 +63,19 @@ impl Answer {
             _ => return Ok(vec![Input::Answer(ask.clone(), self.to_question(&called, asking, state)?)]),
         };
         Ok(vec![Input::Answer(ask, self.reasoned(value))])
+    }
+
+    /// Whether somebody has said the very same to the ask that is named, which is closed (S-07).
+    pub fn repeats(&self, run: &Followed) -> bool {
+        let Some(named) = self.ask.as_deref() else { return false };
+        if asks::open(&run.state, named).is_some() || run.state.declined().is_some() {
+            return false;
+        }
+        let Ok(own) = asks::answer_of(&self.said) else { return false };
+        let all = run.timeline.nodes().iter().flat_map(|node| &node.answers);
+        let meant = |ask: &str| ask == named || asks::called(&run.state, ask) == named;
+        let last = all.filter(|said| meant(&said.ask)).next_back();
+        last.is_some_and(|said| Said::new(&said.ask, &said.value).said().0 == own)
     }
 
     /// With who answers and why, if that is said.

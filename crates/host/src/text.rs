@@ -2,6 +2,7 @@
 
 use selvedge_dialects::diagnostic::is_hidden;
 use selvedge_dialects::fields::near;
+use std::fmt::Display;
 
 /// Characters of a name that is probably meant.
 const MEANT: usize = 200;
@@ -44,6 +45,19 @@ pub fn or_meant(name: &str, known: &[&str], help: &str) -> String {
     }
 }
 
+/// `1 tool`, `3 tools`, `0 batches`.
+pub fn counted(count: impl Display, one: &str) -> String {
+    let count = count.to_string();
+    if count == "1" {
+        return format!("1 {one}");
+    }
+    match one.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
+        Some(stem) => format!("{count} {stem}ies"),
+        None if one.ends_with(['s', 'x']) || one.ends_with("ch") => format!("{count} {one}es"),
+        None => format!("{count} {one}s"),
+    }
+}
+
 /// A word as a shell reads it. A choice like `yes|no` is quoted, too: pasted without quotes, its first word would be taken.
 pub fn quoted(word: &str) -> String {
     // Inside of a word, a shell takes these as they are.
@@ -76,6 +90,16 @@ mod tests {
     #[test]
     fn nothing_hides_in_a_line_and_pictures_stay_whole() {
         assert_eq!(one_line("a\u{200b}b 👩\u{200d}💻", 100), "a\\u{200b}b 👩\u{200d}💻");
+    }
+
+    #[test]
+    fn one_of_something_is_one() {
+        let all =
+            [(1, "tool"), (0, "tool"), (2, "batch"), (1, "batch"), (3, "retry"), (2, "process"), (2, "day")];
+        assert_eq!(
+            all.map(|(count, one)| counted(count, one)),
+            ["1 tool", "0 tools", "2 batches", "1 batch", "3 retries", "2 processes", "2 days"]
+        );
     }
 
     #[test]

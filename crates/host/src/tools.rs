@@ -15,6 +15,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::options::RunOptions;
+use crate::text::counted;
 use crate::text::one_line;
 use crate::{killed, library, places, secrets, trust};
 use selvedge_engine::{Graph, Warning};
@@ -149,7 +150,7 @@ pub async fn offer(catalogue: &Catalogue, names: Vec<Arc<str>>, offer: Offer, ob
     let failed = tokio::select! {
         failed = &mut work => failed,
         () = tokio::time::sleep(SILENCE) => {
-            observer.note(&format!("getting {} tools ready for the model to choose from", names.len()));
+            observer.note(&format!("getting {} ready for the model to choose from", counted(names.len(), "tool")));
             work.await
         }
     };

@@ -4,6 +4,7 @@
 use crate::problem::Problem;
 use selvedge_host::Error;
 use selvedge_host::explain::Shown;
+use selvedge_host::text::counted;
 use selvedge_host::timeline::Followed;
 use selvedge_runtime::Reading;
 use selvedge_store::Store;
@@ -97,7 +98,7 @@ impl Kept {
 fn moment(store: &Store, id: &str, at: Option<u64>) -> Result<(u64, u64), Problem> {
     let of = store.last_event(id)?;
     if let Some(at) = at.filter(|at| *at == 0 || *at > of) {
-        let message = format!("run {id} has {of} events: there is no event {at}");
+        let message = format!("run {id} has {}: there is no event {at}", counted(of, "event"));
         return Err(Error::usage("C-15", "unknown-event", &message)
             .help(&format!("at takes 1 to {of}"))
             .into());

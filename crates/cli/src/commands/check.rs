@@ -8,6 +8,7 @@ use crate::ui::Ui;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_host::prepare::findings::kind_of;
+use selvedge_host::text::counted;
 use selvedge_host::{Check, Error, RunOptions};
 
 /// Checks documents.
@@ -49,7 +50,11 @@ fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {
     for finding in findings {
         ui.error_text(&text(finding, ui.colour));
     }
-    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let warnings = findings.len() - errors;
-    ui.note(&format!("{}: {}, {}", count(files, "file"), count(errors, "error"), count(warnings, "warning")));
+    ui.note(&format!(
+        "{}: {}, {}",
+        counted(files, "file"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    ));
 }

@@ -3,11 +3,12 @@
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::inspect::args::ImportArgs;
-use crate::inspect::export::{SHOWN, counted};
+use crate::inspect::export::SHOWN;
 use crate::inspect::page::{Page, clean};
 use crate::ui::Ui;
 use crate::words::command;
 use selvedge_host::archive::{Found, Imported, import as take_in};
+use selvedge_host::text::counted;
 use selvedge_host::{Error, places};
 use serde_json::{Value, json};
 

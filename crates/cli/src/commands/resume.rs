@@ -7,6 +7,7 @@ use crate::failure::Exit;
 use crate::output::print_run;
 use crate::ui::Ui;
 use crate::words::command;
+use selvedge_host::text::counted;
 use selvedge_host::{Error, Given, Host, LockedRun, RunOptions};
 
 /// Goes on with a run; one that can't is printed.
@@ -30,7 +31,7 @@ fn go_on(host: &Host, locked: LockedRun, exec: &Exec, over: &RunOptions, ui: Ui)
     }
     let asked = host.take_up(locked, over)?;
     drive::begin(host, asked, ui, |run, ui| {
-        ui.note(&format!("run {}: goes on after {} events", run.id, run.state.events()));
+        ui.note(&format!("run {}: goes on after {}", run.id, counted(run.state.events(), "event")));
     })
 }
 

@@ -12,6 +12,7 @@ use selvedge_engine::{
 };
 use selvedge_host::Error;
 use selvedge_host::report::{self, name_of};
+use selvedge_host::text::counted;
 use selvedge_runtime::{LoadError, graph_of};
 use selvedge_store::Entry;
 use serde_json::{Value, json};
@@ -194,7 +195,7 @@ impl Telling<'_> {
             Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
             Event::LimitsSet { limits } => (String::new(), json!(limits).to_string()),
             Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
-            Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
+            Event::Resumed { tools } => (String::new(), format!("{} changed", counted(tools.len(), "tool"))),
             Event::Forked(fork) => {
                 let anew = if fork.graph.is_some() { "; begins its document anew" } else { "" };
                 (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
@@ -247,7 +248,9 @@ impl Telling<'_> {
                 (node.to_string(), format!("may depend on {because}, which has no result"))
             }
             Event::Entered { node, paths, iteration, .. } => {
-                let paths = paths.map(|paths| format!("{paths} paths begin"));
+                let paths = paths.map(|paths| {
+                    if paths == 1 { "1 path begins".to_owned() } else { format!("{paths} paths begin") }
+                });
                 let iteration = iteration.map(|iteration| format!("goes round, {iteration}"));
                 (node.to_string(), paths.or(iteration).unwrap_or_else(|| "begins what it holds".to_owned()))
             }
@@ -296,7 +299,7 @@ fn edit_text(thread: &str, replaced: &[Replaced]) -> String {
         match by {
             None => format!("{which} gone"),
             Some(StandIn::Summary(_)) => format!("a summary for {which}"),
-            Some(StandIn::Text(text)) => format!("{which} in {} bytes", text.len()),
+            Some(StandIn::Text(text)) => format!("{which} in {}", counted(text.len(), "byte")),
             Some(StandIn::Without(calls)) => format!("{which} without {} of its calls", calls.len()),
         }
     });

@@ -9,6 +9,7 @@ use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_host::archive::{self, Exported};
 use selvedge_host::report::with_head;
+use selvedge_host::text::counted;
 use selvedge_host::{Config, Error};
 use selvedge_store::Store;
 use serde::Deserialize;
@@ -113,7 +114,7 @@ fn archived(store: &Store, run: &str, file: &Path, ui: &Ui) -> Result<Exit, Erro
         page.line(&format!("  with its source {}: {}", source.id, counted(source.events, "event")));
     }
     if sources.len() > SHOWN {
-        page.line(&format!("  and {} more sources", sources.len() - SHOWN));
+        page.line(&format!("  and {}", counted(sources.len() - SHOWN, "more source")));
     }
     if !tools.is_empty() {
         page.labelled("  with the tools", "", 17, &clean(&tools.join(", ")), 4);
@@ -123,14 +124,9 @@ fn archived(store: &Store, run: &str, file: &Path, ui: &Ui) -> Result<Exit, Erro
     Ok(Exit::Completed)
 }
 
-/// A number of things.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 fn size(bytes: u64) -> String {
     match bytes {
-        0..10_000 => format!("{bytes} bytes"),
+        0..10_000 => counted(bytes, "byte"),
         10_000..10_000_000 => format!("{} kB", bytes / 1000),
         _ => format!("{} MB", bytes / 1_000_000),
     }

@@ -7,6 +7,7 @@ use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_host::Error;
+use selvedge_host::text::counted;
 use selvedge_runtime::{Divergence, Reading, Replayed};
 use serde_json::json;
 
@@ -41,8 +42,8 @@ fn agrees(found: &Found, replayed: &Replayed) -> String {
     let agrees = page.paint(GREEN, "agrees");
     let Replayed { events, inputs, .. } = replayed;
     page.line(&format!("run {}: the replay {agrees}", found.run()));
-    let told = if *inputs == 1 { "1 input".to_owned() } else { format!("{inputs} inputs") };
-    page.line(&format!("  {events} events: {told}, {} derived", events.saturating_sub(*inputs)));
+    let told = counted(inputs, "input");
+    page.line(&format!("  {}: {told}, {} derived", counted(events, "event"), events.saturating_sub(*inputs)));
     page.take()
 }
 

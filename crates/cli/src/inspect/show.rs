@@ -19,6 +19,7 @@ use selvedge_engine::State;
 use selvedge_host::Error;
 use selvedge_host::options::RunOptions;
 use selvedge_host::report::said;
+use selvedge_host::text::counted;
 use selvedge_runtime::{graph_of, load};
 
 /// The moment that is shown.
@@ -37,7 +38,7 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     if let Some(at) = args.at {
         let of = found.store.last_event(found.run())?;
         if at > of {
-            let message = format!("run {} has {of} events: there is no event {at}", found.run());
+            let message = format!("run {} has {}: there is no event {at}", found.run(), counted(of, "event"));
             return Err(Error::usage("C-15", "unknown-event", &message).help(&format!(
                 "--at takes 1 to {of}; {} lists them",
                 command(&["show", found.run(), "--events"])

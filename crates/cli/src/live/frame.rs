@@ -10,6 +10,7 @@ pub(super) use header::summary;
 use super::text::{calm, cut, last_lines, width};
 use super::view::View;
 use header::header;
+use selvedge_host::text::counted;
 use selvedge_host::timeline::NodeTimeline;
 use std::borrow::Cow;
 
@@ -101,8 +102,9 @@ fn stopping(view: &View, now: i64) -> Option<Line> {
     let grace = view.grace(now)?;
     let text = match view.under_way() {
         0 => "stopping".to_owned(),
-        1 => format!("stopping: 1 call may end within {grace} s; Ctrl-C stops at once"),
-        calls => format!("stopping: {calls} calls may end within {grace} s; Ctrl-C stops at once"),
+        calls => {
+            format!("stopping: {} may end within {grace} s; Ctrl-C stops at once", counted(calls, "call"))
+        }
     };
     Some(Line::default().with(YELLOW, text))
 }

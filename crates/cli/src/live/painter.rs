@@ -4,6 +4,7 @@
 use super::frame::Line;
 use super::screen::Screen;
 use crate::ui::Ui;
+use selvedge_host::text::counted;
 use selvedge_runtime::Stop;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -161,7 +162,8 @@ impl Painter {
         let mut board = waited.unwrap_or_else(PoisonError::into_inner).0;
         let mut above = String::new();
         if board.left_out > 0 {
-            above.push_str(&format!("… {} lines were left out\n", std::mem::take(&mut board.left_out)));
+            above
+                .push_str(&format!("… left out: {}\n", counted(std::mem::take(&mut board.left_out), "line")));
         }
         for line in board.lines.drain(..) {
             above.push_str(&line);

@@ -12,6 +12,7 @@ use crate::recovery::{again, because};
 use crate::status::Words as _;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Asked, Body, EffectId, Event, Outcome, Printed, State, Warning};
+use selvedge_host::text::counted;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::{
     Attempt, Call, CallKind, Moment, NodeStatus, NodeTimeline, Timeline, Visit, What,
@@ -281,7 +282,7 @@ impl Telling<'_> {
             .iter()
             .map(|(name, value)| format!("{name} = {}", self.lines.short(&value.to_string(), SHOWN_FIELD)))
             .collect();
-        let count = if fields.len() == 1 { "1 field".to_owned() } else { format!("{} fields", fields.len()) };
+        let count = counted(fields.len(), "field");
         self.line(("2", "sync "), &format!("{node}: {count}: {}", told.join(", ")));
     }
 

@@ -5,6 +5,7 @@ use crate::failure::is_rate_limit;
 use crate::words::command;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};
+use selvedge_host::text::counted;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::{Call, Rung, Spent, What};
 use std::sync::Arc;
@@ -61,7 +62,12 @@ impl Words for What {
             What::Planned { steps, spent, .. } => {
                 let listed: Vec<&str> = steps.iter().take(LISTED).map(|id| &**id).collect();
                 let more = if steps.len() > LISTED { ", …" } else { "" };
-                format!("{} from here on: {}{more}{}", count(steps.len()), listed.join(", "), cost(spent))
+                format!(
+                    "{} from here on: {}{more}{}",
+                    counted(steps.len(), "step"),
+                    listed.join(", "),
+                    cost(spent)
+                )
             }
             What::Skipped { because } => format!("may depend on {because}, which has no result"),
             What::Ended { fault: None } => "succeeded after all".to_owned(),
@@ -108,10 +114,6 @@ pub(crate) fn chosen(action: Action, by: Chooser) -> &'static str {
     }
 }
 
-fn count(steps: usize) -> String {
-    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
-}
-
 fn fault(fault: &Fault) -> String {
     format!("{}: {}", fault.kind.name(), fault.message)
 }
@@ -123,8 +125,7 @@ fn cost(spent: &Spent) -> String {
 
 /// What models used, in words.
 fn used(spent: &Spent) -> String {
-    let calls = if spent.calls == 1 { "1 model call" } else { &format!("{} model calls", spent.calls) };
-    let mut text = calls.to_owned();
+    let mut text = counted(spent.calls, "model call");
     if spent.tokens.input > 0 || spent.tokens.output > 0 {
         text.push_str(&format!(", {}+{} tokens", spent.tokens.input, spent.tokens.output));
     }
@@ -193,7 +194,7 @@ fn of_node(whats: &[&What]) -> String {
                 parts.push(match (none, steps.is_empty()) {
                     (true, _) => "no steps: the rest is left out".to_owned(),
                     (false, true) => "other steps".to_owned(),
-                    (false, false) => format!("{} planned", count(steps.len())),
+                    (false, false) => format!("{} planned", counted(steps.len(), "step")),
                 });
             }
             What::Ended { fault: None } => parts.push("succeeded".to_owned()),

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::ids::checked_id;
 use crate::options::{Origin, RunOptions};
 use crate::stores;
+use crate::text::counted;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use selvedge_store::archive::{self, ArchiveError, ArchivedRun, Manifest};
 use selvedge_store::{Entry, Store, StoreError};
@@ -129,7 +130,8 @@ fn compared(store: &Store, staged: &Store, run: &ArchivedRun) -> Result<(Found, 
         }
         std::cmp::Ordering::Less => {
             let why = format!(
-                "it has {events} events there, and {} in the archive: it has gone on elsewhere",
+                "it has {} there, and {} in the archive: it has gone on elsewhere",
+                counted(events, "event"),
                 run.events
             );
             return Err(another(run, &why));

@@ -4,6 +4,7 @@ mod chart;
 mod lineage;
 
 use super::measures::{Figures, Measures, ToolCounts};
+use crate::text::counted;
 use crate::text::harmless;
 use chart::{Chart, Kind, Series};
 use std::collections::BTreeSet;
@@ -99,7 +100,10 @@ fn tiles(page: &mut String, measures: &[Measures], total: &Figures) {
         ("Accuracy", accuracy),
         (
             "Tasks",
-            (total.done.to_string(), format!("{} failed, in {} batches", total.failed, measures.len())),
+            (
+                total.done.to_string(),
+                format!("{} failed, in {}", total.failed, counted(measures.len(), "batch")),
+            ),
         ),
         (
             "New tools",

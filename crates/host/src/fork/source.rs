@@ -3,6 +3,7 @@
 use super::edits::{Edits, Found};
 use super::forkable::{Forkable, Moments};
 use crate::error::Error;
+use crate::text::counted;
 use crate::tools::Pins;
 use crate::ways::WayOut;
 use selvedge_engine::{Event, Outcome, Start, State};
@@ -108,7 +109,7 @@ fn last(run: &str, events: u64, at: Option<u64>) -> Result<u64, Error> {
     if (1..=events).contains(&last) {
         return Ok(last);
     }
-    let message = format!("run {run} has {events} events: there is no event {last}");
+    let message = format!("run {run} has {}: there is no event {last}", counted(events, "event"));
     let help = format!("--at takes 1 to {events}; {} lists them", WayOut::Events(run));
     Err(Error::usage("C-13", "unknown-event", &message).help(&help))
 }

@@ -44,7 +44,7 @@ impl Said {
     }
 
     /// The word or the text that was said, and what came back from a call that is done.
-    fn said(&self) -> (Value, Option<&Value>) {
+    pub(crate) fn said(&self) -> (Value, Option<&Value>) {
         let output = self.value.get("done");
         match (output, self.value.get("answer")) {
             (Some(_), _) => ("done".into(), output),

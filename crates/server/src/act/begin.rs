@@ -77,7 +77,8 @@ pub(crate) fn fork(app: Arc<App>, call: Call) -> Later {
             let (app, id) = (Arc::clone(&app), call.part("id").to_owned());
             blocking(move || Ok(selvedge_host::stores::find_run(&app.store, &id)?)).await?
         };
-        let asked = Asking::of(&call, fork.run_id.clone(), &source)?;
+        // As it was asked for: `@` means another run once this one is there.
+        let asked = Asking::of(&call, fork.run_id.clone(), call.part("id"))?;
         asked.once(&app, move |app, id, digest| asked_fork(app, &source, fork, id, digest)).await
     })
 }

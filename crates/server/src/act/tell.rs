@@ -18,21 +18,20 @@ pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
         let said: Said = call.json()?;
         let id = found(&app, &call).await?;
-        let ask = call.part("ask").to_owned();
         let answer = Answer {
-            ask: Some(ask.clone()),
+            ask: Some(call.part("ask").to_owned()),
             said: written(&said.answer),
             output: said.output.as_ref().map(Value::to_string),
             by: said.by,
             why: said.why,
         };
-        if repeats(&app, &id, &ask, &said.answer).await? {
+        if repeats(&app, &id, &answer).await? {
             return shown(app, id).await;
         }
         match app.host.answer(&id, &answer).await {
             Ok(given) => heard(app, id, given).await,
             // Who said the same was quicker, and has closed it meanwhile.
-            Err(error) if error.is("unknown-ask") => match repeats(&app, &id, &ask, &said.answer).await? {
+            Err(error) if error.is("unknown-ask") => match repeats(&app, &id, &answer).await? {
                 true => shown(app, id).await,
                 false => Err(error.into()),
             },
@@ -69,25 +68,10 @@ fn written(answer: &Value) -> String {
     }
 }
 
-/// Whether somebody has said the very same to an ask that is closed (S-07).
-async fn repeats(app: &Arc<App>, id: &str, ask: &str, answer: &Value) -> Result<bool, Problem> {
-    let (app, id, ask, answer) = (Arc::clone(app), id.to_owned(), ask.to_owned(), answer.clone());
-    blocking(move || {
-        app.kept.look(&id, None, |run, _| {
-            if selvedge_host::asks::open(&run.state, &ask).is_some() || run.state.declined().is_some() {
-                return Ok(false);
-            }
-            let said = run.timeline.nodes().iter().flat_map(|node| &node.answers);
-            let called = |said: &str| said == ask || selvedge_host::asks::called(&run.state, said) == ask;
-            let mut same = said.filter(|said| called(&said.ask)).map(|said| {
-                let value = said.value.get("answer").unwrap_or(&said.value);
-                let done = said.value.get("done").is_some() && answer == "done";
-                *value == answer || done
-            });
-            Ok(same.next_back().unwrap_or(false))
-        })
-    })
-    .await
+/// Whether somebody has said the very same before (S-07).
+async fn repeats(app: &Arc<App>, id: &str, answer: &Answer) -> Result<bool, Problem> {
+    let (app, id, answer) = (Arc::clone(app), id.to_owned(), answer.clone());
+    blocking(move || app.kept.look(&id, None, |run, _| Ok(answer.repeats(run)))).await
 }
 
 /// `POST /v1/runs/{id}/cancel`.

@@ -9,6 +9,7 @@ use crate::words::command;
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::{RunStatus, Warning};
 use selvedge_evolve::{Heard, Standing, Stopped, Summary};
+use selvedge_host::text::counted;
 use selvedge_host::text::one_line;
 use selvedge_runtime::Stop;
 use serde_json::{Value, json};
@@ -77,7 +78,7 @@ impl Heard for Told {
             0 => String::new(),
             done => format!(", {done} of them done before"),
         };
-        self.line(&known, &format!("{} tasks{done}", standing.tasks));
+        self.line(&known, &format!("{}{done}", counted(standing.tasks, "task")));
     }
 
     fn arm(&self, name: &str) {
@@ -143,7 +144,7 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
         });
         ui.result(&format!("{object}\n"));
     } else {
-        let mut text = format!("{done} of {tasks} tasks done, {failed} of them failed\n");
+        let mut text = format!("{done} of {} done, {failed} of them failed\n", counted(tasks, "task"));
         if let Some(accuracy) = accuracy {
             let (low, high) = (accuracy.interval.low * 100.0, accuracy.interval.high * 100.0);
             let share = accuracy.value * 100.0;
@@ -151,7 +152,12 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
                 "{right} of {scored} right: {share:.1} % (95 %: {low:.1} to {high:.1})\n"
             ));
         }
-        text.push_str(&format!("{batches} batches, {tools} public tools\n{}\n", out.display()));
+        text.push_str(&format!(
+            "{}, {}\n{}\n",
+            counted(batches, "batch"),
+            counted(tools, "public tool"),
+            out.display()
+        ));
         ui.result(&text);
     }
     match stopped {
@@ -159,7 +165,11 @@ pub(crate) fn conclude(summary: &Summary, ui: &Ui) -> Exit {
         None if done >= tasks => Exit::Completed,
         None => {
             let left = tasks.saturating_sub(*done);
-            ui.notice(&format!("{left} tasks have no prediction; {} lists the batches", command(&["runs"])));
+            ui.notice(&format!(
+                "without a prediction: {}; {} lists the batches",
+                counted(left, "task"),
+                command(&["runs"])
+            ));
             Exit::Failed
         }
     }

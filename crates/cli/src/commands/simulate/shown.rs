@@ -7,6 +7,7 @@ use crate::inspect::{events, explain};
 use crate::names;
 use crate::ui::Ui;
 use selvedge_engine::{Event, Outcome, Record, State};
+use selvedge_host::text::counted;
 use selvedge_host::timeline::Followed;
 use selvedge_store::RunInfo;
 use selvedge_world::{Finding, Hit, Report, Stop, Trial};
@@ -133,9 +134,9 @@ fn run_info(seed: u64, state: &State, records: &[Record], args: &SimulateArgs) -
 }
 
 fn summary(page: &mut Page, report: &Report, args: &SimulateArgs) {
-    let seeds = many(report.seeds, "seed");
+    let seeds = counted(report.seeds, "seed");
     let file = args.file.display();
-    page.line(&page.paint(BOLD, &format!("{file}: {seeds}, {}", many(report.runs, "run"))));
+    page.line(&page.paint(BOLD, &format!("{file}: {seeds}, {}", counted(report.runs, "run"))));
     let Report { completed, failed, waiting, .. } = report;
     let open = report.seeds.saturating_sub(completed + failed + waiting);
     let open = if open > 0 { format!(", {open} did not end") } else { String::new() };
@@ -150,7 +151,7 @@ fn summary(page: &mut Page, report: &Report, args: &SimulateArgs) {
     }
     match report.findings.len() {
         0 => page.line(&page.paint(GREEN, "nothing found")),
-        count => page.line(&page.paint(RED, &many(count as u64, "finding"))),
+        count => page.line(&page.paint(RED, &counted(count as u64, "finding"))),
     }
 }
 
@@ -219,7 +220,7 @@ fn covered(page: &mut Page, report: &Report) {
         page.gap();
         page.line(&page.paint(DIM, "FAILED THOUGH NOTHING WENT WRONG"));
         for ((node, kind), (count, seed)) in report.calm.iter().take(NAMES) {
-            page.labelled("", "", 2, &format!("{node}: {kind}, {} (seed {seed})", many(*count, "run")), 2);
+            page.labelled("", "", 2, &format!("{node}: {kind}, {} (seed {seed})", counted(*count, "run")), 2);
         }
     }
 }
@@ -246,8 +247,4 @@ fn hits(state: &State, hits: &[Hit]) -> Vec<String> {
         Hit::Crash(events) => format!("the process dies after event {events}"),
     };
     hits.iter().map(word).collect()
-}
-
-fn many(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

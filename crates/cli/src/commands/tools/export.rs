@@ -5,6 +5,7 @@ use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_host::library::{self, export};
+use selvedge_host::text::counted;
 use selvedge_host::{Error, places};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
         let names: Vec<&str> = manifest.tools.iter().map(|tool| &*tool.name).collect();
         ui.result(&format!("{}\n", json!({"dir": target, "tools": names})));
     } else {
-        let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+        let tools = counted(tools, "tool");
         ui.result(&format!("wrote {tools} to {}\n", args.dir.display()));
     }
     Ok(Exit::Completed)

@@ -10,6 +10,7 @@ use crate::ui::Ui;
 use selvedge_host::Error;
 use selvedge_host::library::import::{Imported, Meeting};
 use selvedge_host::library::short;
+use selvedge_host::text::counted;
 use selvedge_host::text::harmless;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -29,7 +30,11 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
 pub(crate) fn warm(folder: &Path, grants: &Grants, common: &Common, ui: &Ui) -> Result<(), Error> {
     let tools = imported(folder, Meeting::GoesOn, grants, common, &ui.guarded())?;
     let new = tools.iter().filter(|tool| tool.result == "new").count();
-    ui.note(&format!("library {}: {} tools, {new} of them new here", folder.display(), tools.len()));
+    ui.note(&format!(
+        "library {}: {}, {new} of them new here",
+        folder.display(),
+        counted(tools.len(), "tool")
+    ));
     Ok(())
 }
 
@@ -66,8 +71,7 @@ fn print(imported: &[Imported], ui: &Ui) {
     }
     let width = imported.iter().map(|tool| tool.name.chars().count()).max().unwrap_or_default();
     for Imported { name, version, result, calls } in imported {
-        let calls =
-            if *calls == 1 { "1 recorded call".to_owned() } else { format!("{calls} recorded calls") };
+        let calls = counted(calls, "recorded call");
         let line = format!("{name:width$}  {}  {result:9}  {calls}", short(version));
         ui.result(&format!("{}\n", harmless(&line)));
     }

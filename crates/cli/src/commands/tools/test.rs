@@ -13,6 +13,7 @@ use selvedge_host::Error;
 use selvedge_host::library::replay::{Against, Repeating, Verdict, folder_of};
 use selvedge_host::library::samples;
 use selvedge_host::library::{self, Decided, short};
+use selvedge_host::text::counted;
 use selvedge_store::{Mode, Store};
 use selvedge_tools::Catalogue;
 use serde_json::{Value, json};
@@ -178,7 +179,7 @@ async fn run(
         let verdicts = repeating.repeat(&subject.name, &subject.samples, &Against::Same).await?;
         done.push(Tested { subject, verdicts });
         if start.elapsed() > SILENCE && done.len() < all {
-            ui.note(&format!("tested {} of {all} tools", done.len()));
+            ui.note(&format!("tested {} of {}", done.len(), counted(all, "tool")));
         }
     }
     Ok(done)
@@ -251,7 +252,7 @@ fn print(all: &[Tested], ui: &Ui) {
         }
     }
     page.gap();
-    let tools = if all.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", all.len()) };
+    let tools = counted(all.len(), "tool");
     page.line(&format!("{tools}: {passed} passed, {failed} failed, {skipped} skipped"));
     page.print(ui);
 }

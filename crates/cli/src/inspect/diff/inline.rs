@@ -2,10 +2,14 @@
 
 use crate::inspect::page::{DIM, GREEN, Page, RED, clean, pad};
 use selvedge_host::diff::{Piece, Tag, pieces};
+use selvedge_host::text::counted;
+use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of what is the same that are shown beside what is not.
 const AROUND: usize = 60;
+/// Characters of what was removed or added that are shown where lines have no end.
+const CHANGED: usize = 4_000;
 
 /// Adds the texts behind a label, at most `most` lines of them.
 pub(super) fn texts(page: &mut Page, label: &str, indent: usize, (a, b): (&str, &str), most: usize) {
@@ -16,8 +20,8 @@ pub(super) fn texts(page: &mut Page, label: &str, indent: usize, (a, b): (&str, 
     for (at, Piece { tag, text }) in pieces.iter().enumerate() {
         match tag {
             Tag::Same => lines.add("", &shortened(text, at == 0, at == last)),
-            Tag::Removed => lines.marked(RED, ("[-", "-]"), text),
-            Tag::Added => lines.marked(GREEN, ("{+", "+}"), text),
+            Tag::Removed => lines.marked(RED, ("[-", "-]"), &cut(text, lines.changed())),
+            Tag::Added => lines.marked(GREEN, ("{+", "+}"), &cut(text, lines.changed())),
         }
     }
     lines.end();
@@ -33,6 +37,19 @@ fn shortened(text: &str, first: bool, last: bool) -> String {
     let head: String = text.chars().take(before).collect();
     let tail: String = text.chars().skip(count - after).collect();
     format!("{head} … {tail}")
+}
+
+/// A text of which at most so many characters are shown: its end, too, and how much is not.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= most {
+        return Cow::Borrowed(text);
+    }
+    let (before, after) = (most / 2, most / 4);
+    let head: String = text.chars().take(before).collect();
+    let tail: String = text.chars().skip(count - after).collect();
+    let left_out = counted(count - before - after, "character");
+    Cow::Owned(format!("{head} … {left_out} more: --json has all … {tail}"))
 }
 
 struct Lines<'p> {
@@ -79,6 +96,11 @@ impl Lines<'_> {
         }
     }
 
+    /// Characters of a change that are shown, so that what was removed and what was added both are.
+    fn changed(&self) -> usize {
+        if self.page.width == usize::MAX { CHANGED } else { self.room() * self.most / 3 }
+    }
+
     /// Columns of a line.
     fn room(&self) -> usize {
         self.page.width.saturating_sub(self.indent).max(20)
@@ -104,6 +126,27 @@ impl Lines<'_> {
                 self.page.line(&format!("{begin}{more}"));
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However long a change is, what was removed and what was added are both seen.
+    #[test]
+    fn a_long_change_is_shown_by_its_beginning_and_its_end() {
+        let (a, b) = (format!("<{}>", "x".repeat(1_000_000)), format!("({})", "y".repeat(1_000_000)));
+        for width in [usize::MAX, 80, 20] {
+            let mut page = Page::new();
+            page.width = width;
+            texts(&mut page, "text", 16, (&a, &b), 8);
+            let shown = page.take();
+            assert!(shown.len() < 20_000, "{width}: {} bytes", shown.len());
+            if width > 20 {
+                assert!(["x>", "(y", "y)", "--json"].iter().all(|part| shown.contains(part)), "{shown}");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::output::plain;
 use crate::ui::Ui;
 use selvedge_engine::{Message, Role, StepResult};
 use selvedge_host::diff::{Change, Cost, Data, Is, Node, Side, Thread};
+use selvedge_host::text::counted;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ fn head(page: &mut Page, compared: &Compared<'_>) {
     let diff = &compared.diff;
     let of = |what: &str, of: &[Is]| {
         let same = of.iter().filter(|is| **is == Is::Same).count();
-        format!("{same} of {}", counted(of.len() as u64, what))
+        format!("{same} of {}", counted(of.len(), what))
     };
     let threads: Vec<Is> = diff.threads.iter().map(|thread| thread.messages.is).collect();
     let results: Vec<Is> = diff.results.iter().map(|node| node.is).collect();
@@ -70,10 +71,6 @@ fn of_fork(side: &Side) -> String {
     let fork = side.info.fork.as_ref();
     fork.map(|point| format!(", a fork of {} at event {}", clean(&point.run), point.events))
         .unwrap_or_default()
-}
-
-fn counted(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn heading(page: &mut Page, text: &str) {
@@ -107,7 +104,7 @@ fn threads(page: &mut Page, threads: &[Thread<'_>]) {
         let text = match messages.is {
             Is::OnlyA | Is::OnlyB => {
                 let own = thread.a.as_ref().or(thread.b.as_ref()).map_or(0, |thread| thread.len());
-                format!("{}, {}", word(messages.is).0, counted(own as u64, "message"))
+                format!("{}, {}", word(messages.is).0, counted(own, "message"))
             }
             _ => format!("{} the same, {} not", messages.same, messages.changes.len()),
         };

@@ -2,6 +2,7 @@
 
 use super::{Report, Verdict};
 use selvedge_host::config::Config;
+use selvedge_host::text::counted;
 use selvedge_tools::mcp::{McpServer, survey};
 use std::time::Duration;
 
@@ -25,8 +26,7 @@ pub(super) async fn look(config: &Config, report: &mut Report) {
     {
         match answer {
             Ok(found) => {
-                let tools =
-                    if found.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", found.tools) };
+                let tools = counted(found.tools, "tool");
                 let called = found.called.map(|called| format!(" ({called})")).unwrap_or_default();
                 let message = format!("{name}{called}: {tools}, MCP {}", found.protocol);
                 report.add("mcp", Verdict::Ok, message);

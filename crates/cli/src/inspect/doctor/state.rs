@@ -7,6 +7,7 @@ use rustix::fs::{Access, access, statvfs};
 use selvedge_host::Environment;
 use selvedge_host::places;
 use selvedge_host::stores::open;
+use selvedge_host::text;
 use selvedge_store::{DB_FILE, RunFilter, RunStatus, Store, StoreError};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ fn counted(store: &Store) -> Result<String, StoreError> {
     let of = |status| runs.iter().filter(move |run| run.status == status);
     let lost = of(RunStatus::Running).filter(|run| !is_driven(store, &run.id)).count();
     let waiting = of(RunStatus::Waiting).count();
-    let mut text = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    let mut text = text::counted(runs.len(), "run");
     if waiting > 0 {
         text.push_str(&format!(", {waiting} waiting for a person"));
     }

@@ -7,6 +7,7 @@ use selvedge_host::config::Config;
 use selvedge_host::library;
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
+use selvedge_host::text::counted;
 use selvedge_sandbox::isolation::{Layer, Missing};
 use selvedge_tools::Catalogue;
 use selvedge_tools::python::environment::{Stored, stored};
@@ -161,8 +162,7 @@ async fn tools(chosen: &RunOptions, config: &Config, report: &mut Report) {
     }
     match own.len() {
         0 => report.add("tools", Verdict::Warning, "the configured folders hold no tool"),
-        1 => report.add("tools", Verdict::Ok, format!("1 tool: {names}")),
-        count => report.add("tools", Verdict::Ok, format!("{count} tools: {names}")),
+        count => report.add("tools", Verdict::Ok, format!("{}: {names}", counted(count, "tool"))),
     }
     selvedge_host::tools::broken(&catalogue, std::iter::empty())
         .1

@@ -3,6 +3,7 @@
 use crate::durations::seconds;
 use crate::inspect::page::{BOLD, DIM, Page, Table, clean, cut};
 use selvedge_host::explain::{At, Explained, Step, Story};
+use selvedge_host::text::counted;
 use selvedge_host::timeline::{Durations, Which};
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ const LONGEST: usize = 5;
 pub(super) fn print(page: &mut Page, explained: &Explained<'_>, steps: &[Step]) {
     page.gap();
     let sum = |of: &dyn Fn(&Durations) -> i64| steps.iter().map(|step| of(&step.sums)).sum::<i64>();
-    let nodes = if steps.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", steps.len()) };
+    let nodes = counted(steps.len(), "node");
     let (all, work) = (seconds(sum(&Durations::total)), seconds(sum(&Durations::worked)));
     let mut text = format!("{nodes}, {all}: {work} work");
     for (ms, what) in [(sum(&Durations::queued), "queued"), (sum(&Durations::waited), "waiting")] {

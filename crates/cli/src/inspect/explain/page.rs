@@ -19,6 +19,7 @@ use crate::words::command;
 use selvedge_engine::RunStatus;
 use selvedge_engine::graph::Control;
 use selvedge_host::explain::{At, Explained, Saw, Seen, Shown as Models, Step};
+use selvedge_host::text::counted;
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, What};
 use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
@@ -296,7 +297,7 @@ fn saw(page: &mut Page, explained: &Explained<'_>, shown: &Models, node: At) {
     // Mostly each saw what the others did, and more of its own.
     if saw.iter().any(|other| other.from != last.from) {
         for (at, saw) in saw.iter().enumerate().take(ROWS) {
-            let text = format!("{} messages: {}", saw.messages, told(saw));
+            let text = format!("{}: {}", counted(saw.messages, "message"), told(saw));
             page.labelled(&format!("call {}", at + 1), DIM, 10, &text, LINES);
         }
     }

@@ -5,6 +5,7 @@ use crate::status::Words;
 use selvedge_engine::Graph;
 use selvedge_host::Error;
 use selvedge_host::explain::{At, Journal};
+use selvedge_host::text::counted;
 use selvedge_host::timeline::{NodeStatus, Reuse};
 use selvedge_runtime::{Clock, SystemClock};
 use std::sync::Arc;
@@ -44,6 +45,6 @@ pub(super) fn reuse_words(reuse: &Reuse<'_>) -> String {
     let from = reuse.from.map_or("an earlier visit", |from| from);
     match reuse.whole() {
         true => format!("reused from {from}"),
-        false => format!("{} of {} calls reused from {from}", reuse.calls, reuse.of),
+        false => format!("{} of {} reused from {from}", reuse.calls, counted(reuse.of, "call")),
     }
 }

@@ -4,11 +4,12 @@ use super::bars::Scale;
 use super::page::BARS;
 use super::tree::{self, What};
 use crate::durations::seconds;
-use crate::frames::{counted, listed};
+use crate::frames::listed;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, RED, Table, YELLOW, clean};
 use crate::status::Words as _;
 use selvedge_engine::RunStatus;
 use selvedge_host::explain::{At, Explained};
+use selvedge_host::text::counted;
 use selvedge_host::timeline::{Activity, Durations, FrameStatus, FrameTimeline, Interval, NodeStatus, Which};
 
 /// Waiting that is shown beside work: from so many milliseconds on.
@@ -165,7 +166,7 @@ fn rest(explained: &Explained<'_>, frames: &[usize], indent: &str) -> Cells {
         _ => "more path",
     };
     Cells {
-        label: format!("{indent}… {}", counted(u32::try_from(frames.len()).unwrap_or(u32::MAX), what)),
+        label: format!("{indent}… {}", counted(frames.len(), what)),
         ahead: false,
         name: String::new(),
         pieces: extent

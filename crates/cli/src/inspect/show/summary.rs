@@ -16,6 +16,7 @@ use crate::ways::{self, KEPT, listed};
 use crate::words::command;
 use selvedge_engine::{Event, RunStatus, State, StepResult, View};
 use selvedge_host::report::{Said, is_imported};
+use selvedge_host::text::counted;
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -62,11 +63,10 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
     let tally = Tally::of(report.state);
     page.labelled("  nodes", DIM, INDENT, &format!("{}, {} dialect", tally.told(""), info.dialect), 2);
     let used = report.state.usage();
-    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut usage = format!(
         "{}, {}, {} input and {} output tokens",
-        count(used.model_calls, "model call"),
-        count(used.tool_calls, "tool call"),
+        counted(used.model_calls, "model call"),
+        counted(used.tool_calls, "tool call"),
         used.tokens.input,
         used.tokens.output
     );

@@ -7,6 +7,7 @@ use crate::ui::Ui;
 use crate::words::command;
 use selvedge_engine::{Message, Role, Slice, State, View};
 use selvedge_host::Error;
+use selvedge_host::text::counted;
 use selvedge_host::text::or_meant;
 use serde_json::json;
 use std::sync::Arc;
@@ -78,7 +79,7 @@ pub(super) fn summary(page: &mut Page, view: View<'_>, run: &str) {
 }
 
 fn heading(page: &mut Page, name: &str, messages: usize) {
-    let count = if messages == 1 { "(1 message)".to_owned() } else { format!("({messages} messages)") };
+    let count = format!("({})", counted(messages, "message"));
     let heading = format!(
         "{} {}",
         page.paint(BOLD, &format!("thread {}", cut(&clean(name), page.width.saturating_sub(30)))),

@@ -8,6 +8,7 @@ use crate::live::text::calm;
 use crate::live::track::{Lane, Phase};
 use crate::status::Words as _;
 use selvedge_engine::NodeIx;
+use selvedge_host::text::counted;
 use selvedge_host::timeline::NodeStatus;
 use std::collections::BTreeSet;
 
@@ -48,7 +49,7 @@ fn more(view: &View, ranked: &[(NodeStatus, &BTreeSet<usize>)], shown: usize) ->
     let all: usize = hidden.iter().map(|(count, _)| count).sum();
     let threaded = view.track.lanes().iter().any(|lane| lane.threaded);
     let word = if threaded { "thread" } else { "step" };
-    format!("… and {} more {word}{}: {}", all, if all == 1 { "" } else { "s" }, listed(hidden))
+    format!("… and {}: {}", counted(all, &format!("more {word}")), listed(hidden))
 }
 
 fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {

@@ -37,6 +37,18 @@ fn s07_the_same_request_means_the_same_run() {
     assert_eq!(first["run_id"], second["run_id"]);
     keyed(asking()).is(409);
 
+    // So it is with forks, also of what `@` meant then.
+    let forked = |of: &str, key: &str| {
+        let key = format!("Idempotency-Key: {key}");
+        server.send("POST", &format!("/v1/runs/{of}/fork"), &[&token, &key], Some("{}"))
+    };
+    for (of, key) in [("mine", "f1"), ("@", "f2")] {
+        let first = forked(of, key).is(201).json();
+        let second = forked(of, key).is(200).json();
+        assert_eq!((&first["run_id"], &first["fork_of"]), (&second["run_id"], &second["fork_of"]));
+    }
+    forked("@", "f1").is(409);
+
     // So do requests that are made at the same time.
     let runs: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
