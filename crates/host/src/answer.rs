@@ -72,9 +72,9 @@ impl Answer {
             return false;
         }
         let Ok(own) = asks::answer_of(&self.said) else { return false };
-        let all = run.timeline.nodes().iter().flat_map(|node| &node.answers);
+        let mut all = run.timeline.nodes().iter().flat_map(|node| &node.answers);
         let meant = |ask: &str| ask == named || asks::called(&run.state, ask) == named;
-        let last = all.filter(|said| meant(&said.ask)).next_back();
+        let last = all.rfind(|said| meant(&said.ask));
         last.is_some_and(|said| Said::new(&said.ask, &said.value).said().0 == own)
     }
 
