@@ -59,6 +59,7 @@ mod plans;
 mod ports;
 mod runs;
 mod serve;
+mod served;
 mod server;
 mod simulate;
 mod steps;
@@ -130,7 +131,7 @@ fn bench() -> Result<()> {
         "answer" => driven::answer(scale),
         "answer-one" => driven::answer_one(),
         "watchers" => server::watchers(),
-        "served" => server::served(scale),
+        "served" => served::served(scale),
         "server" => server::server(scale),
         "oneshot" => runs::oneshot(),
         "all" => all::all(),

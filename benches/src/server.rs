@@ -1,11 +1,8 @@
 //! `selvedge serve`, the binary beside this one, as its users have it: who watches, what it drives, what it lists, and what it costs
 //! when nothing goes on.
 
-use crate::measure::{emit, folder, middle, setting};
-use crate::{Result, plans};
-use selvedge_host::options::EVERY_ROLE;
-use selvedge_host::{Environment, Host, RunOptions};
-use selvedge_runtime::Controls;
+use crate::Result;
+use crate::measure::{emit, folder, middle};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,14 +15,14 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A process whose first line is its address, ended with this value.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     /// What it said.
-    line: String,
+    pub(crate) line: String,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
@@ -35,7 +32,7 @@ impl Process {
     }
 
     /// `selvedge serve` in a folder, without a token; the state folder is there, too.
-    fn serve(folder: &Path, more: &[&str]) -> Result<Self> {
+    pub(crate) fn serve(folder: &Path, more: &[&str]) -> Result<Self> {
         let program = std::env::var_os("BENCH_SELVEDGE").map_or_else(
             || std::env::current_exe().map(|exe| exe.with_file_name("selvedge")),
             |path| Ok(path.into()),
@@ -45,17 +42,17 @@ impl Process {
         Self::start(command.current_dir(folder))
     }
 
-    fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.line.trim_start_matches("http://").trim_end_matches('/')
     }
 
     /// Asks it something; the body of its answer.
-    fn ask(&self, method: &str, path: &str, body: &str) -> Result<String> {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> Result<String> {
         ask(self.address(), method, path, body)
     }
 
     /// The processor time that it has used, in seconds.
-    fn cpu_s(&self) -> Result<f64> {
+    pub(crate) fn cpu_s(&self) -> Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         // After the name: fields 12 and 13 are those of the process, in hundredths of a second.
@@ -92,20 +89,20 @@ impl Drop for Process {
 }
 
 /// One who asks several things, over one connection.
-struct Client {
+pub(crate) struct Client {
     address: String,
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    fn of(address: &str) -> Result<Self> {
+    pub(crate) fn of(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Ok(Self { address: address.to_owned(), stream: BufReader::new(stream) })
     }
 
     /// Sends a body, and reads the whole answer, which has to be that something was done.
-    fn post(&mut self, path: &str, body: &str) -> Result<()> {
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<()> {
         let (address, length) = (&self.address, body.len());
         let request =
             format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n{body}");
@@ -255,93 +252,6 @@ async fn watch(address: &str, bytes: &AtomicU64) -> Result<u64> {
         }
         rest.drain(..=end);
     }
-}
-
-/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, and by a process that drives them itself.
-pub(crate) fn served(scale: f64) -> Result<()> {
-    let runs = ((1_000.0 * scale) as usize).max(1);
-    let model = Process::start(Command::new(std::env::current_exe()?).arg("serve"))?;
-    let plan = plans::chain(10);
-    let (mut by_server, mut alone) = (Vec::new(), Vec::new());
-    for _ in 0..setting("BENCH_RUNS", 3.0) as usize {
-        let folder = folder()?;
-        let server = Process::serve(
-            folder.path(),
-            &["--model", "mock?latency=50", "--base-url", &model.line, "--max-runs", "100000"],
-        )?;
-        by_server.push(through(&server, &plan, runs)?);
-        drop(server);
-        let folder = self::folder()?;
-        std::fs::write(folder.path().join("plan.json"), plan.to_string())?;
-        alone.push(driven(folder.path(), &model.line, runs)?);
-    }
-    let (by_server, alone) = (middle(by_server), middle(alone));
-    emit(
-        "served",
-        json!({"runs": runs, "server_s": by_server, "alone_s": alone, "times": by_server / alone}),
-    );
-    Ok(())
-}
-
-/// Begins so many runs by a few who ask at the same time; how long until all have completed.
-fn through(server: &Process, plan: &Value, runs: usize) -> Result<f64> {
-    const CLIENTS: usize = 16;
-    let start = json!({"document": plan}).to_string();
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        let client = |client: usize| {
-            let (address, start) = (server.address(), &start);
-            move || {
-                let mut asking = Client::of(address).map_err(|error| error.to_string())?;
-                (client..runs)
-                    .step_by(CLIENTS)
-                    .try_for_each(|_| asking.post("/v1/runs", start).map_err(|error| error.to_string()))
-            }
-        };
-        let clients: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(client(n))).collect();
-        clients
-            .into_iter()
-            .try_for_each(|client| client.join().map_err(|_| "a client panicked".to_owned())?)
-    })?;
-    let done = format!("selvedge_runs{{status=\"completed\"}} {runs}");
-    while !server.ask("GET", "/metrics", "")?.lines().any(|line| line == done) {
-        if began.elapsed() > Duration::from_secs(600) {
-            return Err("the runs did not complete within ten minutes".into());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(began.elapsed().as_secs_f64())
-}
-
-/// The same runs without a server between.
-fn driven(folder: &Path, model: &str, runs: usize) -> Result<f64> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let host = Host::new(Environment::new([], folder.to_owned())).in_state_dir(Some(&folder.join("state")));
-    let (host, _store) = host.in_open_store()?;
-    let options = RunOptions {
-        models: [(EVERY_ROLE.to_owned(), "mock?latency=50".to_owned())].into(),
-        base_url: Some(model.to_owned()),
-        cwd: folder.to_owned(),
-        ..RunOptions::default()
-    };
-    let plan = folder.join("plan.json");
-    let began = Instant::now();
-    runtime.block_on(async {
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..runs {
-            let (host, plan, options) = (host.clone(), plan.clone(), options.clone());
-            tasks.spawn(async move {
-                let mut run = host.run(&plan, options).await.map_err(|error| error.to_string())?;
-                run.drive(&mut Controls::default()).await.map_err(|error| error.to_string())?;
-                Ok::<_, String>(())
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done??;
-        }
-        Ok::<_, Box<dyn std::error::Error>>(())
-    })?;
-    Ok(began.elapsed().as_secs_f64())
 }
 
 /// What a list of 100,000 runs takes, and a server of whom nobody wants anything.
