@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Who begins runs at the same time, each the next one when the last has begun.
-const CLIENTS: usize = 16;
+/// Who begins runs at the same time, each the next one when the last has begun. A process that drives them itself begins all at once.
+const CLIENTS: usize = 200;
 
 /// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, and by a process that drives them itself. That
 /// also as they come to a server, of [`CLIENTS`] who wait for each to have begun: what is left then is HTTP's and the server's own.

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep, timeout};
 
 /// Connections at a time.
-pub(crate) const CONNECTIONS: usize = 1024;
+pub(crate) const CONNECTIONS: u32 = 1024;
 /// How long the head of a request may take, and a connection may be silent between two.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long somebody may take nothing of what is sent.
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until `stop` says so; then those that are open are ended.
 pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, mut stop: watch::Receiver<bool>) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {

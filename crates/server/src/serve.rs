@@ -4,7 +4,7 @@ use crate::access::{Hosts, Tokens};
 use crate::app::App;
 use crate::drives::Drives;
 use crate::feed::Feeds;
-use crate::http;
+use crate::http::{self, CONNECTIONS};
 use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::tls;
@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 /// Ports that are tried behind one that is taken.
@@ -74,7 +74,7 @@ impl Server {
         let tls = options.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key)).transpose()?;
         let config = host.config(&options.defaults)?;
         let webhooks = Arc::new(Webhooks::of(&config, &host.environment)?);
-        let (listener, address) = bound(wanted).await?;
+        let (listener, address) = bound(wanted)?;
         let store = App::open(&host)?;
         let host = host.sharing(Arc::clone(&store));
         let mut known = secrets::known(&config);
@@ -167,14 +167,14 @@ impl Server {
     }
 }
 
-async fn bound(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+fn bound(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let refused = |error: &std::io::Error| {
         Error::environment("S-01", "no-address", &format!("can't listen on {wanted}: {error}"))
             .help("choose another address with --listen ADDR:PORT")
     };
     let ports = wanted.port()..=wanted.port().saturating_add(if wanted.port() == 0 { 0 } else { PORTS });
     for port in ports {
-        match TcpListener::bind(SocketAddr::new(wanted.ip(), port)).await {
+        match listening(SocketAddr::new(wanted.ip(), port)) {
             Ok(listener) => {
                 let address = listener.local_addr().map_err(|error| refused(&error))?;
                 return Ok((listener, address));
@@ -184,4 +184,13 @@ async fn bound(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
         }
     }
     Err(refused(&ErrorKind::AddrInUse.into()))
+}
+
+/// Listens with room for all that may be served (S-06): of more at once than there is room for, the system has some try again after a second.
+fn listening(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A port whose last connections linger may be taken.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(CONNECTIONS)
 }
