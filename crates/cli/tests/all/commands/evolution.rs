@@ -177,7 +177,7 @@ fn v01_what_is_no_longer_meant_does_not_count() {
     assert_eq!(lines(&file).len(), 6);
     // A part of it is as much as that.
     let part = place.run(&[&words[..], &["--limit", "1"]].concat()).exits(0);
-    assert!(part.stdout.starts_with("1 of 1 tasks done, 0 of them failed\n1 of 1 right"), "{part:#?}");
+    assert!(part.stdout.starts_with("1 of 1 task done, 0 of them failed\n1 of 1 right"), "{part:#?}");
 }
 
 /// E-39: who cancels a run cancels those that it has begun; the same command begins their tasks anew.
