@@ -5,7 +5,6 @@ use crate::asks;
 use crate::begun::Begun;
 use crate::compose::idle_driver;
 use crate::error::Error;
-use crate::explain::Journal;
 use crate::host::Host;
 use crate::options::RunOptions;
 use crate::recorded::{LockedRun, RecordedRun};
@@ -51,18 +50,6 @@ impl Host {
             Ok(inputs)
         };
         self.give(run, &says, &refused).await
-    }
-
-    /// The run, if somebody has said the very same to it before ([`Answer::repeats`]).
-    ///
-    /// # Errors
-    /// There is no such run, or its journal can't be read.
-    pub fn repeated(&self, run: &str, answer: &Answer) -> Result<Option<RecordedRun>, Error> {
-        let (dir, store, id) = self.find(run)?;
-        match answer.repeats(&Journal::read(&store, &id, false)?.run) {
-            true => RecordedRun::load(dir, store, &id).map(Some),
-            false => Ok(None),
-        }
     }
 
     /// Ends a run (E-13). One that nobody drives is given back: [`LockedRun::cancel`] ends it, unless it has ended already.

@@ -5,9 +5,7 @@ use crate::asks;
 use crate::block_on::block_on;
 use crate::commands::resume::go_on_or_record;
 use crate::failure::Exit;
-use crate::output::print_run;
 use crate::ui::Ui;
-use selvedge_engine::RunStatus;
 use selvedge_host::answer::no_such_ask;
 use selvedge_host::{Answer, Error, Host};
 
@@ -16,18 +14,7 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
     let over = crate::options::for_resume(&ui.environment, &args.exec)?;
     let host = ui.host(common)?;
     let Some(answer) = said(args)? else { return Err(nothing_said(&host, &args.run)?) };
-    let given = match block_on(0, host.answer(&args.run, &answer))? {
-        Err(error) if error.is("unknown-ask") => {
-            let Some(run) = host.repeated(&args.run, &answer)? else { return Err(error) };
-            let driven = run.store.is_driven(run.id())?;
-            ui.note("the same was said before: nothing is recorded again");
-            let exit = print_run(&run, driven, &ui)?;
-            // It is recorded, and whoever goes on with the run takes it.
-            let goes_on = driven || run.state.status() == RunStatus::Running;
-            return Ok(if goes_on { Exit::Completed } else { exit });
-        }
-        given => given?,
-    };
+    let given = block_on(0, host.answer(&args.run, &answer))??;
     go_on_or_record(&host, given, "answer", (args.no_continue, &args.exec, &over), ui)
 }
 
