@@ -131,6 +131,26 @@ pub async fn prepare(
     Ok(models)
 }
 
+/// The models that would answer for `roles`, as runs record them: nothing is asked, and no key is needed. Where none is configured, it is
+/// the one that was `recorded`.
+pub(crate) fn named(
+    roles: &[Arc<str>],
+    chosen: &RunOptions,
+    config: &Config,
+    recorded: &BTreeMap<Arc<str>, Arc<str>>,
+) -> BTreeMap<Arc<str>, Arc<str>> {
+    let known = |role: &Arc<str>| {
+        chosen.script.is_some()
+            || chosen.base_url.is_some()
+            || Table::new(chosen, config).model_for(role).is_some()
+    };
+    let name = |role: &Arc<str>| match known(role) {
+        true => Some(identity(role, chosen, config)),
+        false => recorded.get(role).cloned(),
+    };
+    roles.iter().filter_map(|role| Some((role.clone(), name(role)?))).collect()
+}
+
 /// The model that answers for a role, and where it is, in words that hold no secret.
 fn identity(role: &str, chosen: &RunOptions, config: &Config) -> Arc<str> {
     if chosen.script.is_some() {

@@ -14,7 +14,7 @@ pub enum Fate {
     Kept,
     /// It took recorded outcomes, or follows from such without asking for anything.
     Reused,
-    /// It asked for something afresh; in a run that has not come to it, it will, as nothing of it is recorded.
+    /// It asked for something afresh.
     Ran,
     /// A person has to say whether it may.
     Asks,
@@ -75,12 +75,6 @@ pub fn account(state: &State, timeline: &Timeline) -> Account {
         match timeline.root(&node.id) {
             Some(row) => inner(state, timeline, row, &mut rows),
             None => rows.push(Row::depends(Cow::Borrowed(&node.id))),
-        }
-        if let Some(row) = rows.last_mut()
-            && row.fate == Fate::Depends
-            && state.is_to_ask(&node.id)
-        {
-            row.fate = Fate::Ran;
         }
     }
     Account { rows, saved: state.saved() }

@@ -81,11 +81,8 @@ fn because(found: &DryRun, row: &Row) -> String {
         row.fate == Fate::Asks && name(&found.state.event_name(asking.node)) == row.name
     });
     let edited = (row.edited > 0).then(|| "its message was edited".to_owned());
-    let new = row.fate == Fate::Ran && row.afresh.is_empty();
-    let new = new.then(|| "nothing of it is recorded".to_owned());
     edited
         .into_iter()
-        .chain(new)
         .chain(why)
         .chain(asked.map(|(_, asking)| asking.prompt.clone()))
         .collect::<Vec<_>>()

@@ -74,12 +74,6 @@ impl ReuseCache {
         placed || self.ahead_at(node).next().is_some()
     }
 
-    /// Whether there is nothing that may stand for what a node asks, or that has to be asked about first.
-    pub(crate) fn has_nothing(&self, node: Spot) -> bool {
-        let unknown = self.unknown.range((node, Key::default())..).next().is_some_and(|(of, _)| *of == node);
-        !self.has(node) && !unknown && self.elsewhere.is_empty() && !self.doubtful
-    }
-
     /// The next one in turn for what a node asks.
     pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&RecordedOutcome> {
         match self.by_key.get(&(node, key)) {

@@ -4,7 +4,7 @@ use super::lineage::{Afresh, Edited, Lineage, Origin, Saved, Unlike};
 use super::recording::changed;
 use super::spot::Spot;
 use crate::effect::EffectId;
-use crate::graph::{Act, Graph};
+use crate::graph::Graph;
 use crate::ids::{LeafIx, NodeRef};
 use crate::machine::state::State;
 use crate::schedule::paths;
@@ -27,18 +27,6 @@ impl State {
         let mut saved = lineage.standing.as_ref().map(|standing| standing.saved()).unwrap_or_default();
         saved.add(&lineage.saved);
         saved
-    }
-
-    /// Whether a node of the run's own dataflow asks a model, or calls a tool, once its turn comes: nothing is recorded that could stand for
-    /// that. In a flow, what comes before it decides whether it is come to at all.
-    pub fn is_to_ask(&self, id: &str) -> bool {
-        let frame = self.frames.root();
-        let Some(node) = frame.of_id(id).filter(|_| frame.dataflow.is_some()) else { return false };
-        let any =
-            |is: fn(&Act) -> bool| frame.graph.nodes[node].body.leaves.values().any(|leaf| is(&leaf.act));
-        any(|act| matches!(act, Act::Infer(_) | Act::Call(_)))
-            && !any(|act| matches!(act, Act::Ask(..)))
-            && self.reuse.has_nothing(Spot { frame: 0, node })
     }
 }
 
