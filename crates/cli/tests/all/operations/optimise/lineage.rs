@@ -19,7 +19,7 @@ async fn v09_what_a_member_has_taken_in_is_not_lost_later() {
     assert_eq!(changes(&done), [change_of("double", "merged", 1)], "{done}");
     let library = process.library();
     assert_eq!(library.public("double").unwrap().hash, both);
-    assert_eq!(library.version(&both).unwrap().members, [only.clone()]);
+    assert_eq!(library.version(&both).unwrap().members, std::slice::from_ref(&only));
 
     // Another way to say it, and a coder whose first tool forgets the one before.
     let by_m = tool("double", "    m: int", "    return {'y': 2 * i.m}");
