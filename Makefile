@@ -50,7 +50,7 @@ sim:
 
 # Random edits of random documents and messages, each forked, driven to its end and held against a fresh run (E-19, E-29): so many of each kind.
 forks:
-	SELVEDGE_SIM_FORKS=$(FORKS) cargo test --locked --release -p selvedge-sim --test all -- forks_with_edited workflows_fork
+	SELVEDGE_SIM_FORKS=$(FORKS) cargo test --locked --release -p selvedge-sim --test all -- forks_with_edited workflows_fork agents_fork
 
 clean:
 	cargo clean

@@ -55,7 +55,7 @@ pub(crate) fn served(scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Begins so many runs by a few who ask at the same time; how long until all have begun, and until all have completed.
+/// Begins so many runs by [`CLIENTS`] who ask at the same time; how long until all have begun, and until all have completed.
 fn through(server: &Process, plan: &Value, runs: usize) -> Result<(f64, f64)> {
     let start = json!({"document": plan}).to_string();
     let began = Instant::now();

@@ -12,8 +12,7 @@ use crate::recovery::{again, because};
 use crate::status::Words as _;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Asked, Body, EffectId, Event, Outcome, Printed, State, Warning};
-use selvedge_host::text::counted;
-use selvedge_host::text::one_line;
+use selvedge_host::text::{counted, one_line};
 use selvedge_host::timeline::{
     Attempt, Call, CallKind, Moment, NodeStatus, NodeTimeline, Timeline, Visit, What,
 };

@@ -5,8 +5,7 @@ use crate::failure::is_rate_limit;
 use crate::words::command;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};
-use selvedge_host::text::counted;
-use selvedge_host::text::one_line;
+use selvedge_host::text::{counted, one_line};
 use selvedge_host::timeline::{Call, Rung, Spent, What};
 use std::sync::Arc;
 

@@ -44,8 +44,10 @@ await browse(server, async (page) => {
   await page.locator('.result', { hasText: 'It failed, so there is none' }).first().waitFor();
   assert.equal(await page.getByText('No output yet').count(), 0);
   // An address that names nothing says so, and leads on.
-  await page.goto(`${server.origin}/#/nonsense`);
-  await page.locator('.nothing', { hasText: 'There is no such page' }).waitFor();
+  for (const nothing of ['constructor', 'nonsense']) {
+    await page.goto(`${server.origin}/#/${nothing}`);
+    await page.locator('.nothing', { hasText: nothing }).filter({ hasText: 'There is no such page' }).waitFor();
+  }
   await accessible(page, 'an address that names nothing');
   await page.locator('.nothing a').click();
   await rows.first().waitFor();

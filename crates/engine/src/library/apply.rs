@@ -32,7 +32,7 @@ impl Library {
                 let known = self.versions.entry(version, fresh);
                 let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
                 known.lives.insert(place.clone(), life);
-                self.serve(version, members);
+                self.add_members(version, members);
                 if let Place::Task(task) = place {
                     // It goes on.
                     self.ended.remove(task);
@@ -59,7 +59,7 @@ impl Library {
             Event::Merged { place, version, name, members, taken } => {
                 let public = members.iter().filter_map(|member| self.names.head(member));
                 let all: Vec<_> = public.chain(taken.iter().map(|taken| &taken.version)).cloned().collect();
-                self.serve(version, &all);
+                self.add_members(version, &all);
                 for member in members.iter().filter(|member| *member != name) {
                     if let Some(old) = self.names.head(member).cloned() {
                         self.become_(&Place::Library, &old, Stage::Merged, at, name);
@@ -126,8 +126,8 @@ impl Library {
         self.remember(&Place::Library, name, version);
     }
 
-    /// A version does the work of these, too.
-    fn serve(&mut self, version: &Arc<str>, members: &[Arc<str>]) {
+    /// A version does the work of these, too (V-09).
+    fn add_members(&mut self, version: &Arc<str>, members: &[Arc<str>]) {
         self.change(version, |known| {
             for member in members.iter().filter(|member| *member != version) {
                 if !known.parents.contains(member) && !known.members.contains(member) {

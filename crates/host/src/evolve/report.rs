@@ -4,8 +4,7 @@ mod chart;
 mod lineage;
 
 use super::measures::{Figures, Measures, ToolCounts};
-use crate::text::counted;
-use crate::text::harmless;
+use crate::text::{counted, harmless};
 use chart::{Chart, Kind, Series};
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -130,11 +130,11 @@ impl Manifest {
         if let Ok(Form { format }) = serde_json::from_slice(&bytes)
             && !(1..=FORMAT).contains(&format)
         {
-            if format == 0 {
-                return Err(wrong("there is no form 0").help("take a manifest that an export has written"));
-            }
             let why = format!("its form {format} is newer than this version of selvedge knows");
-            return Err(wrong(&why).help("use the selvedge that wrote it or a later one"));
+            return Err(match format {
+                0 => wrong("there is no form 0").help("take a manifest that an export has written"),
+                _ => wrong(&why).help("use the selvedge that wrote it or a later one"),
+            });
         }
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
             wrong(&format!("this is no manifest: {error}"))
@@ -152,10 +152,10 @@ impl Manifest {
         if let Some(tool) = manifest.tools.iter().find(lacking) {
             return Err(wrong(&format!("the current version of `{}` is not among its versions", tool.name)));
         }
-        manifest.twice().map_or(Ok(()), |what| {
+        if let Some(what) = manifest.twice() {
             let why = format!("it names {what} twice");
-            Err(wrong(&why).help("take one of them out of the manifest"))
-        })?;
+            return Err(wrong(&why).help("take one of them out of the manifest"));
+        }
         Ok(Some(manifest))
     }
 

@@ -82,7 +82,7 @@ function App() {
     return () => clearInterval(timer);
   }, []);
   useEffect(() => {
-    document.title = `${view === 'run' ? id : t(view in VIEWS ? view : 'nowhere')} · Selvedge`;
+    document.title = `${view === 'run' ? id : t(Object.hasOwn(VIEWS, view) ? view : 'nowhere')} · Selvedge`;
   }, [view, id, spoken]);
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ event) => {
@@ -93,7 +93,7 @@ function App() {
     addEventListener('keydown', keys);
     return () => removeEventListener('keydown', keys);
   }, []);
-  const View = VIEWS[/** @type {keyof typeof VIEWS} */ (view)] ?? Nowhere;
+  const View = Object.hasOwn(VIEWS, view) ? VIEWS[/** @type {keyof typeof VIEWS} */ (view)] : Nowhere;
   return html`<${Top} key=${spoken} /><${Banner} /><${View} key=${`${spoken}/${view}/${view === 'run' ? id : ''}`} /><${Said} />`;
 }
 

@@ -87,8 +87,12 @@ export function Runs() {
     const timer = setTimeout(() => typed !== (query.text ?? '') && adjust({ text: typed || undefined }), 200);
     return () => clearTimeout(timer);
   }, [typed]);
+  // Keys mean what is seen when they are pressed: effects come a moment after that.
+  const seen = useRef({ list, at });
+  seen.current = { list, at };
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ event) => {
+      const { list, at } = seen.current;
       const typing = /** @type {any} */ (event.target).closest?.('input,textarea,select,dialog');
       if (event.key === '/' && !typing) return event.preventDefault(), search.current?.focus();
       if (typing && typing !== search.current) return undefined;
@@ -103,7 +107,7 @@ export function Runs() {
     };
     addEventListener('keydown', keys);
     return () => removeEventListener('keydown', keys);
-  }, [list, at]);
+  }, []);
   const filter = (/** @type {string} */ name, /** @type {string[]} */ all, /** @type {(one: string) => string} */ word) => html`<label class="filter"><span class="unseen">${t(name)}</span>
     <select value=${query[name] ?? ''} onChange=${(event) => adjust({ [name]: event.target.value || undefined })}><option value="">${t(`any-${name}`)}</option>${all.map((one) => html`<option value=${one}>${word(one)}</option>`)}</select></label>`;
   const narrowed = Boolean(query.text || query.status || query.dialect);

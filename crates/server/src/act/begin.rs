@@ -16,8 +16,6 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of a request that is small.
-const SMALL: usize = 64 * 1024;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// `POST /v1/runs`.
@@ -41,8 +39,7 @@ pub(crate) fn named(app: Arc<App>, call: Call) -> Later {
 }
 
 async fn begin(app: Arc<App>, call: &Call, start: Start) -> Result<Reply, Problem> {
-    let small = start.document.is_some() && call.body.len() <= SMALL;
-    let asked = Asking { small, ..Asking::of(call, start.run_id.clone(), "")? };
+    let asked = Asking::of(call, start.run_id.clone(), "")?;
     asked
         .once(&app, move |app, id, digest| {
             let chosen = start.options.options()?;
@@ -128,8 +125,6 @@ struct Asking {
     id: Option<String>,
     /// What was asked for, where it may be asked for again.
     digest: Option<String>,
-    /// Whether all of it is in the request, and that is short.
-    small: bool,
 }
 
 impl Asking {
@@ -143,7 +138,7 @@ impl Asking {
         let of_key = key.transpose()?.map(|key| format!("key-{}", hex(&[b"key", key.as_bytes()], 12)));
         let id = id.or(of_key);
         let digest = id.is_some().then(|| hex(&[about.as_bytes(), b"\n", &call.body], 32));
-        Ok(Self { id, digest, small: false })
+        Ok(Self { id, digest })
     }
 
     /// Begins what `read` makes of it, unless that has begun.
@@ -152,7 +147,7 @@ impl Asking {
         app: &Arc<App>,
         read: impl FnOnce(&App, Option<String>, Option<String>) -> Result<Asked, Problem> + Send + 'static,
     ) -> Result<Reply, Problem> {
-        let Self { id, digest, small } = self;
+        let Self { id, digest } = self;
         let making = id.as_deref().map(|id| app.drives.making(id));
         let making = match making {
             Some(making) => Some(making.lock_owned().await),
@@ -165,21 +160,19 @@ impl Asking {
         }
         app.drives.room()?;
         let (reading, named) = (Arc::clone(app), id.clone());
-        let reading = move || read(&reading, named, digest);
-        // To wait for another thread takes longer than to read a few lines.
-        let asked = if small { reading()? } else { blocking(reading).await? };
+        let asked = blocking(move || read(&reading, named, digest)).await?;
         let ready = app.host.prepare(asked).await?;
         // What is recorded is driven, also where whoever asked for it is gone by then.
         let app = Arc::clone(app);
         let begun = tokio::spawn(async move {
             let begun = app.host.begin(ready).await?;
-            let answer = move || {
+            // A fork has all that its source had, and its answer may be long.
+            let answer = blocking(move || {
                 let (id, object) = (begun.id.clone(), look::runs::begun(&begun));
                 app.drives.drive(begun);
                 Ok(made(&id, object, StatusCode::CREATED))
-            };
-            // A fork has all that its source had; of a run that begins there is next to nothing yet.
-            let answer = if small { answer() } else { blocking(answer).await };
+            });
+            let answer = answer.await;
             drop(making);
             answer
         });

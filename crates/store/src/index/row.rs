@@ -20,20 +20,7 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
     let key = conn
         .prepare_cached("SELECT coalesce(max(key), 0) + 1 FROM runs")?
         .query_row([], |row| row.get::<_, i64>(0))?;
-    let info = RunInfo {
-        id: run.id.clone(),
-        name: run.name.clone(),
-        dialect: run.dialect.clone(),
-        status: run.status,
-        started_ms: run.started_ms,
-        ended_ms: None,
-        usage: "{}".to_owned(),
-        graph: run.graph,
-        scripted: run.scripted,
-        options: run.options.clone(),
-        fork: run.fork.clone(),
-        parent: run.parent.clone(),
-    };
+    let info = run.info();
     conn.prepare_cached(
         "INSERT INTO runs (key, id, name, dialect, status, started_ms, usage, graph, scripted, options, parent, \
          parent_events, seal, begun_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",

@@ -10,8 +10,7 @@ use crate::ui::Ui;
 use selvedge_host::Error;
 use selvedge_host::library::import::{Imported, Meeting};
 use selvedge_host::library::short;
-use selvedge_host::text::counted;
-use selvedge_host::text::harmless;
+use selvedge_host::text::{counted, harmless};
 use serde_json::{Value, json};
 use std::path::Path;
 

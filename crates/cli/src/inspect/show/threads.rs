@@ -7,8 +7,7 @@ use crate::ui::Ui;
 use crate::words::command;
 use selvedge_engine::{Message, Role, Slice, State, View};
 use selvedge_host::Error;
-use selvedge_host::text::counted;
-use selvedge_host::text::or_meant;
+use selvedge_host::text::{counted, or_meant};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -254,7 +254,7 @@ impl Changing<'_> {
             let (version, name) = (Arc::clone(version), known.name);
             let (author, parents, request) = (known.author, known.parents, known.request);
             let place = place.clone();
-            // What it has served for is known of it already.
+            // It has those that are known of it.
             let members = Vec::new();
             self.accept(Command::Draft { place, version, name, author, parents, members, request })?;
         }
