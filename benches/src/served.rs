@@ -9,14 +9,13 @@ use selvedge_runtime::Controls;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Who begins runs at the same time, each the next one when the last has begun. A process that drives them itself begins all at once.
-const CLIENTS: usize = 200;
+/// Bytes of the stack of a client.
+const CLIENT_STACK: usize = 256 * 1024;
 
-/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, and by a process that drives them itself. That
-/// also as they come to a server, of [`CLIENTS`] who wait for each to have begun: what is left then is HTTP's and the server's own.
+/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, of which as many clients ask for one each at the
+/// same time, and by a process that drives them itself and begins all at once.
 pub(crate) fn served(scale: f64) -> Result<()> {
     let runs = ((1_000.0 * scale) as usize).max(1);
     let model = Process::start(Command::new(std::env::current_exe()?).arg("serve"))?;
@@ -28,51 +27,46 @@ pub(crate) fn served(scale: f64) -> Result<()> {
             folder.path(),
             &["--model", "mock?latency=50", "--base-url", &model.line, "--max-runs", "100000"],
         )?;
-        let (before, client) = (server.cpu_s()?, cpu_s());
+        let (before, client, answered) = (server.cpu_s()?, cpu_s(), model.cpu_s()?);
         let (begun, by_server) = through(&server, &plan, runs)?;
         let (server_cpu, client_cpu) = (server.cpu_s()? - before, cpu_s() - client);
+        let server_model = model.cpu_s()? - answered;
         drop(server);
-        let alone = |at_a_time: usize| {
-            let folder = self::folder()?;
-            std::fs::write(folder.path().join("plan.json"), plan.to_string())?;
-            let before = cpu_s();
-            Ok::<_, Box<dyn std::error::Error>>((
-                driven(folder.path(), &model.line, runs, at_a_time)?,
-                cpu_s() - before,
-            ))
-        };
-        let ((alone, alone_cpu), (in_turn, in_turn_cpu)) = (alone(runs)?, alone(CLIENTS)?);
-        let all = [begun, by_server, server_cpu, client_cpu, alone, alone_cpu, in_turn, in_turn_cpu];
+        let folder = self::folder()?;
+        std::fs::write(folder.path().join("plan.json"), plan.to_string())?;
+        let (before, answered) = (cpu_s(), model.cpu_s()?);
+        let alone = driven(folder.path(), &model.line, runs)?;
+        let (alone_cpu, alone_model) = (cpu_s() - before, model.cpu_s()? - answered);
+        let all = [begun, by_server, server_cpu, client_cpu, server_model, alone, alone_cpu, alone_model];
         took.iter_mut().zip(all).for_each(|(took, one)| took.push(one));
     }
-    let [begun, by_server, server_cpu, client_cpu, alone, alone_cpu, in_turn, in_turn_cpu] = took.map(middle);
+    let [begun, by_server, server_cpu, client_cpu, server_model, alone, alone_cpu, alone_model] =
+        took.map(middle);
     emit(
         "served",
-        json!({"runs": runs, "server_s": by_server, "alone_s": alone, "times": by_server / alone,
-               "alone_in_turn_s": in_turn, "times_in_turn": by_server / in_turn, "server_begun_s": begun,
-               "cpu_s": {"server": server_cpu, "clients": client_cpu, "alone": alone_cpu, "alone_in_turn": in_turn_cpu}}),
+        json!({"runs": runs, "server_s": by_server, "alone_s": alone, "times": by_server / alone, "server_begun_s": begun,
+               "cpu_s": {"server": server_cpu, "clients": client_cpu, "model": server_model, "alone": alone_cpu, "model_alone": alone_model}}),
     );
     Ok(())
 }
 
-/// Begins so many runs by [`CLIENTS`] who ask at the same time; how long until all have begun, and until all have completed.
+/// Begins so many runs by as many clients who ask at the same time; how long until all have begun, and until all have completed.
 fn through(server: &Process, plan: &Value, runs: usize) -> Result<(f64, f64)> {
     let start = json!({"document": plan}).to_string();
     let began = Instant::now();
     std::thread::scope(|scope| {
-        let client = |client: usize| {
-            let (address, start) = (server.address(), &start);
-            move || {
-                let mut asking = Client::of(address).map_err(|error| error.to_string())?;
-                (client..runs)
-                    .step_by(CLIENTS)
-                    .try_for_each(|_| asking.post("/v1/runs", start).map_err(|error| error.to_string()))
-            }
+        let client = || {
+            let mut asking = Client::of(server.address()).map_err(|error| error.to_string())?;
+            asking.post("/v1/runs", &start).map_err(|error| error.to_string())
         };
-        let clients: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(client(n))).collect();
-        clients
-            .into_iter()
-            .try_for_each(|client| client.join().map_err(|_| "a client panicked".to_owned())?)
+        // They do little: a small stack each.
+        let clients: std::io::Result<Vec<_>> = (0..runs)
+            .map(|_| std::thread::Builder::new().stack_size(CLIENT_STACK).spawn_scoped(scope, client))
+            .collect();
+        for client in clients? {
+            client.join().map_err(|_| "a client panicked")??;
+        }
+        Ok::<_, Box<dyn std::error::Error>>(())
     })?;
     let begun = began.elapsed().as_secs_f64();
     let done = format!("selvedge_runs{{status=\"completed\"}} {runs}");
@@ -85,8 +79,8 @@ fn through(server: &Process, plan: &Value, runs: usize) -> Result<(f64, f64)> {
     Ok((begun, began.elapsed().as_secs_f64()))
 }
 
-/// The same runs without a server between, so many of which begin at the same time.
-fn driven(folder: &Path, model: &str, runs: usize, at_a_time: usize) -> Result<f64> {
+/// The same runs without a server between.
+fn driven(folder: &Path, model: &str, runs: usize) -> Result<f64> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let host = Host::new(Environment::new([], folder.to_owned())).in_state_dir(Some(&folder.join("state")));
     let (host, _store) = host.in_open_store()?;
@@ -99,15 +93,11 @@ fn driven(folder: &Path, model: &str, runs: usize, at_a_time: usize) -> Result<f
     let plan = folder.join("plan.json");
     let began = Instant::now();
     runtime.block_on(async {
-        let (mut tasks, turns) =
-            (tokio::task::JoinSet::new(), Arc::new(tokio::sync::Semaphore::new(at_a_time)));
+        let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..runs {
-            let (host, plan, options, turns) =
-                (host.clone(), plan.clone(), options.clone(), Arc::clone(&turns));
+            let (host, plan, options) = (host.clone(), plan.clone(), options.clone());
             tasks.spawn(async move {
-                let turn = turns.acquire_owned().await.map_err(|error| error.to_string())?;
                 let mut run = host.run(&plan, options).await.map_err(|error| error.to_string())?;
-                drop(turn);
                 run.drive(&mut Controls::default()).await.map_err(|error| error.to_string())?;
                 Ok::<_, String>(())
             });

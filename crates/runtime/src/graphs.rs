@@ -4,22 +4,42 @@ use crate::recorded::{LoadError, recorded, unreadable};
 use selvedge_engine::Graph;
 use selvedge_store::{BlobHash, Store, StoreError};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How many are kept, and how long they are at most, as JSON.
 const KEPT: (usize, usize) = (4, 1 << 20);
+/// How many are found again for as long as somebody has them, however long they are.
+const IN_USE: usize = 16;
 
-static LATELY: Mutex<VecDeque<(BlobHash, Arc<Graph>)>> = Mutex::new(VecDeque::new());
+#[derive(Default)]
+struct Lately {
+    kept: VecDeque<(BlobHash, Arc<Graph>)>,
+    in_use: VecDeque<(BlobHash, Weak<Graph>)>,
+}
 
-fn lately() -> MutexGuard<'static, VecDeque<(BlobHash, Arc<Graph>)>> {
+static LATELY: Mutex<Lately> = Mutex::new(Lately { kept: VecDeque::new(), in_use: VecDeque::new() });
+
+fn lately() -> MutexGuard<'static, Lately> {
     LATELY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep(hash: BlobHash, graph: &Arc<Graph>, bytes: usize) {
-    let mut lately = lately();
-    if bytes <= KEPT.1 && !lately.iter().any(|(known, _)| *known == hash) {
-        lately.push_front((hash, Arc::clone(graph)));
-        lately.truncate(KEPT.0);
+impl Lately {
+    fn find(&self, hash: BlobHash) -> Option<Arc<Graph>> {
+        let kept = self.kept.iter().find(|(known, _)| *known == hash).map(|(_, graph)| Arc::clone(graph));
+        kept.or_else(|| self.in_use.iter().find(|(known, _)| *known == hash)?.1.upgrade())
+    }
+
+    fn keep(&mut self, hash: BlobHash, graph: &Arc<Graph>, bytes: usize) {
+        if self.find(hash).is_some() {
+            return;
+        }
+        if bytes <= KEPT.1 {
+            self.kept.push_front((hash, Arc::clone(graph)));
+            self.kept.truncate(KEPT.0);
+        }
+        self.in_use.retain(|(_, graph)| graph.strong_count() > 0);
+        self.in_use.push_front((hash, Arc::downgrade(graph)));
+        self.in_use.truncate(IN_USE);
     }
 }
 
@@ -28,7 +48,7 @@ fn keep(hash: BlobHash, graph: &Arc<Graph>, bytes: usize) {
 /// # Errors
 /// It can't be written as JSON, which is a bug, or the store can't be read.
 pub fn graph_to_store(store: &Store, graph: &Arc<Graph>) -> Result<(BlobHash, Option<Vec<u8>>), LoadError> {
-    let known = lately().iter().find(|(_, known)| **known == **graph).map(|(hash, _)| *hash);
+    let known = lately().kept.iter().find(|(_, known)| **known == **graph).map(|(hash, _)| *hash);
     if let Some(hash) = known
         && store.has_blob(hash)?
     {
@@ -37,15 +57,15 @@ pub fn graph_to_store(store: &Store, graph: &Arc<Graph>) -> Result<(BlobHash, Op
     let json = serde_json::to_vec(&**graph)
         .map_err(|error| unreadable("", "a compiled graph", &error.to_string()))?;
     let hash = BlobHash::of(&json);
-    keep(hash, graph, json.len());
+    lately().keep(hash, graph, json.len());
     Ok((hash, Some(json)))
 }
 
 /// The graph that a run names by its hash.
 pub(crate) fn of(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, LoadError> {
     let hash: BlobHash = hash.parse()?;
-    if let Some((_, graph)) = lately().iter().find(|(known, _)| *known == hash) {
-        return Ok(Arc::clone(graph));
+    if let Some(graph) = lately().find(hash) {
+        return Ok(graph);
     }
     let bytes = store.get_blob(hash).map_err(|error| match error {
         // It belongs to a run, and so does the damage (E-44).
@@ -57,6 +77,6 @@ pub(crate) fn of(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, Loa
     let graph: Arc<Graph> = Arc::new(
         recorded(&bytes).map_err(|error| unreadable(run, "its compiled graph", &error.to_string()))?,
     );
-    keep(hash, &graph, bytes.len());
+    lately().keep(hash, &graph, bytes.len());
     Ok(graph)
 }

@@ -149,12 +149,16 @@ impl Run {
         let read = reading.records(next, until, |record| {
             tip.take(record);
             shown.take(&tip.state, record);
+            if !tip.state.events().is_multiple_of(*stride) {
+                return;
+            }
+            // What has no room is not copied first.
+            while !marks.is_empty() && weight(marks) + nodes(tip) > NODES {
+                *stride *= 2;
+                marks.retain(|at, _| at.is_multiple_of(*stride));
+            }
             if tip.state.events().is_multiple_of(*stride) {
                 marks.insert(tip.state.events(), tip.clone());
-                while marks.len() > 1 && weight(marks) > NODES {
-                    *stride *= 2;
-                    marks.retain(|at, _| at.is_multiple_of(*stride));
-                }
             }
         });
         read.map_err(Problem::from)
@@ -163,7 +167,11 @@ impl Run {
 
 /// Node instances in what is kept: what they take is most of it.
 fn weight(marks: &BTreeMap<u64, Followed>) -> usize {
-    marks.values().map(|mark| mark.timeline.nodes().len()).sum()
+    marks.values().map(nodes).sum()
+}
+
+fn nodes(run: &Followed) -> usize {
+    run.timeline.nodes().len()
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -62,6 +62,10 @@
 //!
 //! **`deliveries`**: what they are owed, one row for each of them and each event with which a run (`runs.key`) came to stand so, written with that event. Rows
 //! go once they have arrived.
+//!
+//! # Format 7
+//!
+//! An index on `runs.status`: how many runs there are of each status is counted without their rows.
 
 use std::path::Path;
 
@@ -155,6 +159,9 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (hook, run, n)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX deliveries_by_time ON deliveries (hook, next_ms);
+",
+    "
+    CREATE INDEX runs_by_status ON runs (status);
 ",
 ];
 
