@@ -22,6 +22,7 @@ use selvedge_runtime::{Reading, graph_of};
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -45,8 +46,9 @@ pub fn sealed(host: &Host, store: Store, run: &str) -> Result<Sealed, Error> {
     let run = stores::find_run(&store, run)?;
     let app = looking(host, &store);
     let said = Said { app: &app, run: &run };
-    let (threads, events) = history(&app, &run).map_err(|problem| problem.error())?;
-    let inside = said.all(threads).map_err(|problem| problem.error())?;
+    let history = history(&app, &run).map_err(|problem| problem.error())?;
+    let events = history.events;
+    let inside = said.all(history).map_err(|problem| problem.error())?;
     let html = page::sealed(&app.shown(&inside.to_string()))?;
     Ok(Sealed { run, events, html })
 }
@@ -87,35 +89,40 @@ struct Said<'a> {
 
 impl Said<'_> {
     /// All that the page asks for.
-    fn all(&self, threads: Value) -> Result<Value, Problem> {
-        let mut run = self.get("")?;
+    fn all(&self, history: History) -> Result<Value, Problem> {
+        let mut run = self.get("", "")?;
         // The page has threads by themselves.
         run.as_object_mut().and_then(|run| run.remove("threads"));
-        let timeline = self.get("/timeline")?;
+        let timeline = self.get("/timeline", "")?;
         let names = timeline.get("nodes").and_then(Value::as_array).into_iter().flatten();
         let names = names.filter_map(|node| node.get("name")?.as_str());
         let mut nodes = Map::new();
+        // Of nodes that are asked for by name it is told what each of their calls was shown.
+        let mut all = String::new();
         for name in names {
-            nodes.insert(name.to_owned(), self.get(&format!("/nodes/{}", quoted(name)))?);
+            let part = quoted(name);
+            nodes.insert(name.to_owned(), self.get(&format!("/nodes/{part}"), "")?);
+            let _ = write!(all, "&node={part}");
         }
         Ok(json!({
             "run": run,
             "timeline": timeline,
-            "explain": self.get("/explain")?,
+            "explain": self.get("/explain", &all)?,
             "events": self.events()?,
-            "threads": threads,
+            "threads": history.threads,
+            "used": history.used,
             "nodes": nodes,
         }))
     }
 
     /// The answer to a request for something of the run.
-    fn get(&self, what: &str) -> Result<Value, Problem> {
+    fn get(&self, what: &str, query: &str) -> Result<Value, Problem> {
         let path = format!("/v1/runs/{}{what}", quoted(self.run));
         let (route, parts) = routes::find(&Method::GET, &path)?;
         let Handler::Blocking(handler) = route.handler else {
             return Err(Error::internal(&format!("{path} is answered later")).into());
         };
-        let call = Call::new(route.query, parts, "", HeaderMap::new())?;
+        let call = Call::new(route.query, parts, query, HeaderMap::new())?;
         Ok(handler(self.app, &call)?.into_json())
     }
 
@@ -141,16 +148,29 @@ struct Grown {
     gone: Option<u64>,
 }
 
-/// All threads that there ever were, each message with the event that brought it: so the page shows them as of any event. A message that was
-/// edited away (E-09) is there as long as none before it was.
-fn history(app: &App, run: &str) -> Result<(Value, u64), Problem> {
+/// What the page shows as of any event.
+struct History {
+    /// All threads that there ever were, each message with the event that brought it. A message that was edited away (E-09) is there as long
+    /// as none before it was.
+    threads: Map<String, Value>,
+    /// What the run had used, with the event from which on.
+    used: Vec<(u64, Value)>,
+    events: u64,
+}
+
+fn history(app: &App, run: &str) -> Result<History, Problem> {
     let mut reading = Reading::open(&app.store, run)?;
     let mut followed = Followed::new(reading.graph());
     let mut grown: BTreeMap<String, Grown> = BTreeMap::new();
+    let (mut used, mut before) = (Vec::new(), None);
     let last = app.store.last_event(run)?;
     reading.records(1, last, |record| {
         followed.take(record);
         let n = followed.state.events();
+        let usage = followed.state.usage();
+        if before.replace(usage) != Some(usage) {
+            used.push((n, selvedge_runtime::usage(&followed.state)));
+        }
         let view = followed.state.view();
         let mut gone: Vec<String> =
             grown.iter().filter(|(_, thread)| thread.gone.is_none()).map(|(name, _)| name.clone()).collect();
@@ -172,7 +192,7 @@ fn history(app: &App, run: &str) -> Result<(Value, u64), Problem> {
     let threads = grown
         .into_iter()
         .map(|(name, thread)| (name, json!({"messages": thread.messages, "gone": thread.gone})));
-    Ok((Value::Object(threads.collect()), last))
+    Ok(History { threads: threads.collect(), used, events: last })
 }
 
 fn brought(mut message: Value, n: u64) -> Value {

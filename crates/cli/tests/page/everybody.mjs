@@ -18,6 +18,14 @@ for (const [width, height, scheme, language] of [[1280, 900, 'light', 'en'], [36
   await browse(server, async (page) => {
     if (language === 'zh') await page.locator('.topbar .ghost').first().click();
     assert.equal(await page.locator('html').getAttribute('lang'), language);
+    // Each language has all words, with the same things in them, and Chinese has its own punctuation.
+    const { english, chinese } = await page.evaluate(async () => ({ ...(await import('/js/english.js')), ...(await import('/js/chinese.js')) }));
+    assert.deepEqual(Object.keys(chinese).sort(), Object.keys(english).sort());
+    for (const [key, text] of Object.entries(chinese)) {
+      const gaps = (words) => [...new Set(words.match(/\{\w+\}/g))].sort();
+      assert.deepEqual(gaps(text), gaps(english[key]), key);
+      assert.doesNotMatch(text, /[\u4e00-\u9fff}][,:;?!()]|[,:;?!()][\u4e00-\u9fff{]/, key);
+    }
     for (const [hash, sign] of views) {
       await page.goto(`${server.origin}/${hash}`);
       await page.locator(sign).first().waitFor();

@@ -1,5 +1,7 @@
 // S-22: names of lanes and times of the axis have the room that there is, and no time is said twice.
 import { assert, browse, cli, serve, until, write } from './harness.mjs';
+import fs from 'node:fs';
+import path from 'node:path';
 
 const names = ['the-complaint-of-the-customer', 'what-the-terms-of-trade-say', 'and-a-third-one'];
 const nodes = names.flatMap((thread, i) => [0, 1].map((k) => ({ node_type: 'llm-first', node_id: `n${i}${k}`, node_name: 'Node', thread_id: thread, task_prompt: `Say ${i}${k}.` })));
@@ -8,7 +10,16 @@ cli('run', write('lanes.json', { task: 'Say.', nodes }), '--script', script, '--
 const seers = ['b', 'c', 'd'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `Say ${id}.` }));
 cli('run', write('seen.json', { task: 'Say.', nodes: seers }), '--script', script, '--run-id', 'seen');
 const server = await serve();
+fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(process.env.WORK, 'dates'), { recursive: true });
+cli('run', 'dates/agent.json', '--script', 'dates/script.yaml', '--run-id', 'dates');
 await browse(server, async (page) => {
+  // Paths are those of a bar's own visit, and not of all iterations of the loop around it.
+  await page.goto(`${server.origin}/#/run/dates`);
+  await page.locator('.bar .fill').first().waitFor();
+  const titles = await page.locator('.bar').evaluateAll((all) => all.map((bar) => bar.title));
+  const joins = titles.flatMap((title) => [...title.matchAll(/(\d+) of the (\d+) paths that its join takes \(of (\d+)\)/g)]);
+  assert.ok(joins.length > 1);
+  for (const [said, n, , of] of joins) assert.ok(Number(n) <= Number(of), said);
   await page.goto(`${server.origin}/#/run/lanes`);
   await page.locator('.lane-label').nth(2).waitFor();
   const labels = await page.locator('.lane-label span').evaluateAll((all) => all.map((one) => [one.textContent, one.scrollWidth <= one.clientWidth]));

@@ -7,6 +7,12 @@ cli('run', document, '--script', script, '--run-id', 'letter');
 const both = write('both.json', { task: 'Say it twice.', nodes: ['first', 'second'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `The ${id} time.` })) });
 cli('run', both, '--script', write('both.yaml', "- when: {}\n  reply: { text: 'Said.' }\n"), '--run-id', 'both');
 assert.deepEqual(cli('explain', 'both', '--node', 'second').nodes[0].messages_from, ['first']);
+// What a node sends into another thread is another message there, and whoever has seen that one has not seen this one.
+const sent = write('sent.json', { task: 'Judge, and answer.', nodes: [
+  { node_type: 'llm-first', node_id: 'judge', node_name: 'Judge', thread_id: 'side', task_prompt: 'Who is right?', data_out: true, data_out_thread: 'main', data_out_description: 'Our view: ' },
+  { node_type: 'llm-first', node_id: 'draft', node_name: 'Draft', thread_id: 'main', task_prompt: 'Write it.' },
+] });
+cli('run', sent, '--script', script, '--run-id', 'sent');
 const server = await serve(['--script', script]);
 await browse(server, async (page) => {
   await page.goto(`${server.origin}/#/run/letter`);
@@ -55,5 +61,19 @@ await browse(server, async (page) => {
   for (const one of asked) assert.deepEqual(one.getAll('node'), ['judge']);
   await page.goto(`${server.origin}/#/run/both`);
   await page.locator('.thread .message', { hasText: 'Said.' }).first().locator('.seen button', { hasText: 'second' }).waitFor();
+  // Who has seen a message is told message by message, as `explain` says what each call was shown.
+  const shown = ['judge', 'draft'].map((node) => ({ node, shown: cli('explain', 'sent', '--node', node).nodes[0].saw.flatMap((call) => call.shown) }));
+  const all = [];
+  for (const thread of ['side', 'main']) {
+    await page.goto(`${server.origin}/#/run/sent?tab=${thread}`);
+    const { messages } = await page.evaluate(async (name) => (await fetch(`/v1/runs/sent/threads/${name}`)).json(), thread);
+    const expected = messages.map((message) => shown.filter((one) => one.node !== message.node && one.shown.some(([from, to]) => from <= message.number && message.number <= to)).map((one) => one.node));
+    await until(`the messages of ${thread} were seen by ${JSON.stringify(expected)}`, async () => {
+      const seen = await page.locator('.thread .message').evaluateAll((all) => all.map((one) => [...one.querySelectorAll('.seen:not(.calls) button')].map((button) => button.textContent)));
+      return JSON.stringify(seen) === JSON.stringify(expected);
+    });
+    all.push(...messages.map((message, i) => `${thread} ${message.node ?? 'task'} ${expected[i]}`));
+  }
+  assert.ok(all.includes('side judge ') && all.includes('main judge draft'), `${all}`);
 });
 await server.stop();

@@ -1,4 +1,5 @@
 // S-21: the list of runs is searched, filtered, and opened by the keyboard; a run that comes shows by itself.
+import { spawn } from 'node:child_process';
 import { accessible, assert, browse, cli, letter, replies, serve, until, write } from './harness.mjs';
 
 const document = write('letter.json', letter);
@@ -7,10 +8,19 @@ cli('run', document, '--script', script, '--run-id', 'first');
 cli('run', document, '--script', script, '--run-id', 'second');
 const failing = write('failing.yaml', `- when: {}\n  reply: { error: { status: 400, message: 'no such thing, ${'and nobody knows why, '.repeat(20)}' } }\n`);
 cli('run', document, '--script', failing, '--run-id', 'third');
-const server = await serve(['--script', script]);
+// One whose process was killed: it goes on by itself, but nobody drives it.
+const child = spawn(process.env.SELVEDGE, ['run', document, '--script', write('slow.yaml', replies(600_000)), '--run-id', 'cut-off'], { cwd: process.env.WORK, stdio: 'ignore' });
+const ended = new Promise((end) => child.on('exit', end));
+await until('it goes on', () => cli('runs').runs.some((run) => run.run_id === 'cut-off'));
+child.kill('SIGKILL');
+await ended;
+const server = await serve(['--script', script, '--no-resume']);
 await browse(server, async (page) => {
   const rows = page.locator('a.run-row');
-  await until('three runs', async () => (await rows.count()) === 3);
+  await until('four runs', async () => (await rows.count()) === 4);
+  const cut = page.locator('a.run-row', { hasText: 'cut-off' });
+  await cut.locator('.is-stopped').waitFor();
+  assert.equal((await cut.locator('.run-took').textContent()).trim(), '–', 'nobody knows how long it took');
   await accessible(page, 'the list of runs');
   const third = page.locator('a.run-row', { hasText: 'third' });
   await third.locator('.is-failed').waitFor();
@@ -22,23 +32,25 @@ await browse(server, async (page) => {
   // A search can be passed on.
   await page.waitForURL(/text=econ/);
   await page.locator('input[type=search]').fill('');
-  await until('all runs again', async () => (await rows.count()) === 3);
+  await until('all runs again', async () => (await rows.count()) === 4);
   await page.locator('.filter select').first().selectOption('failed');
   await until('the failed one', async () => (await rows.count()) === 1 && (await rows.first().textContent()).includes('third'));
   await page.locator('.filter select').first().selectOption('');
-  await until('all runs again', async () => (await rows.count()) === 3);
+  await until('all runs again', async () => (await rows.count()) === 4);
   // Where nothing fits, one way leads back to all.
   await page.locator('input[type=search]').fill('no such run');
   await page.locator('.nothing button').click();
-  await until('all runs again', async () => (await rows.count()) === 3);
-  cli('run', document, '--script', script, '--run-id', 'fourth');
-  await until('a run that comes shows by itself', async () => (await rows.count()) === 4);
+  await until('all runs again', async () => (await rows.count()) === 4);
+  cli('run', document, '--script', script, '--run-id', 'fifth');
+  await until('a run that comes shows by itself', async () => (await rows.count()) === 5);
   await page.locator('h1').click();
   await page.keyboard.press('ArrowDown');
   await until('the second row is chosen', async () => (await rows.nth(1).getAttribute('class')).includes('chosen'));
   const chosen = await page.locator('a.run-row.chosen .mono').textContent();
   await page.keyboard.press('Enter');
   await until('it is opened', () => page.url().includes(`#/run/${chosen.trim()}`));
+  await page.goto(`${server.origin}/#/run/cut-off`);
+  await page.locator('.run-title .status.is-stopped').waitFor();
   // What failed has no output, and is not waited for.
   await page.goto(`${server.origin}/#/run/third?tab=%3D`);
   await page.locator('.result', { hasText: 'It failed, so there is none' }).first().waitFor();

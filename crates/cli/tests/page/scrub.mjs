@@ -55,6 +55,14 @@ await browse(server, async (page) => {
   await page.locator('.panel .node-call').first().waitFor();
   await page.locator('.panel').getByText('Request as sent').click();
   await page.locator('.panel .json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();
+  // What a node has used is known when it is done.
+  const done = events.find((event) => event.kind === 'node_finished' && event.node === 'judge').n;
+  const used = page.locator('.panel:not(.beside) .facts div', { hasText: 'tokens' });
+  await page.goto(`${server.origin}/#/run/letter?node=judge&at=${done}`);
+  await used.locator('dd', { hasText: '63' }).waitFor();
+  await page.goto(`${server.origin}/#/run/letter?node=judge&at=${done - 1}`);
+  await page.locator('.panel .status.is-running').waitFor();
+  assert.equal(await used.count(), 0);
   // Who has seen a message is said of that moment, too; and a message is its head with what it says below.
   const seers = async (/** @type {string} */ at) => {
     await page.goto(`${server.origin}/#/run/two?tab=main${at}`);

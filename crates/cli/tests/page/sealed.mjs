@@ -20,8 +20,16 @@ await browse({ url: pathToFileURL(file).href, origin: 'null' }, async (page) => 
   await page.locator('.scrub-n input').fill(String(n));
   await page.locator('.scrub-n input').press('Enter');
   await page.locator('.bar[data-node="write"].is-future').waitFor();
+  // What it had used by then, as the engine folds it; nothing that came later.
+  const then = cli('show', 'letter', '--at', String(n)).usage;
+  await page.locator('.run-facts', { hasText: `${then.input_tokens + then.output_tokens} tokens` }).waitFor();
+  await page.locator('.panel.beside .facts div', { hasText: 'Model calls' }).locator('dd', { hasText: /^2$/ }).waitFor({ state: 'attached' });
+  assert.equal(await page.getByText('The postage comes back').count(), 0);
   await page.locator('.threads [role=tab]', { hasText: 'advice' }).click();
   await page.locator('.thread .message', { hasText: 'Refund the postage' }).first().waitFor();
+  // Which of a node's calls was shown a message.
+  await page.locator('.bar[data-node="judge"]').click();
+  await page.locator('.thread .message .seen.calls').first().waitFor();
   assert.equal(await page.locator('.run-acts').count(), 0, 'nothing can be done to it');
   await accessible(page, 'a run in a file');
 });

@@ -51,7 +51,7 @@ function Top() {
     ${!source.sealed && html`<nav aria-label=${t('main-nav')}>${NAV.filter((one) => one !== 'library' || library).map((one) => html`<a href=${link(one)} aria-current=${view === one || (['catalogue', 'evolution'].includes(view) && one === 'library') ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
     <span class="grow"></span>
     <button type="button" class="ghost" aria-label=${`${language() === 'zh' ? 'EN' : '中'} · ${t('language')}`} title=${t('language')} onClick=${() => speak(language() === 'zh' ? 'en' : 'zh')}>${language() === 'zh' ? 'EN' : '中'}</button>
-    <button type="button" class="ghost" aria-label=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} title=${`${t('theme')}: ${t(`theme-${dark || 'system'}`)}`} onClick=${() => (setTheme(next), setDark(next))}>${{ '': '◐', light: '☀', dark: '☾' }[dark]}</button></header>`;
+    <button type="button" class="ghost" aria-label=${t('theme', { as: t(`theme-${dark || 'system'}`) })} title=${t('theme', { as: t(`theme-${dark || 'system'}`) })} onClick=${() => (setTheme(next), setDark(next))}>${{ '': '◐', light: '☀', dark: '☾' }[dark]}</button></header>`;
 }
 
 /** How it stands with the server, where that is anything but well. */

@@ -55,10 +55,10 @@ function Bar({ model, bar, n, X, unit, to, chosen, choose, groups, folded, fold,
   const width = Math.max(7, right - left - 2);
   const group = bar.group ? groups.get(bar.group) : null;
   const call = word === 'running' ? doing(visit, n) : null;
-  const more = group && group.frames > 1 ? t(group.lanes[0]?.kind === 'path' ? 'n-paths' : 'n-times', { n: group.frames }) : '';
+  const more = group && bar.members.length > 1 ? t(group.lanes[0]?.kind === 'path' ? 'n-paths' : 'n-times', { n: bar.members.length }) : '';
   const say = word === 'asks' ? t('asks-you') : call?.call.kind === 'tool' ? call.call.name : word === 'again' ? t('again') : '';
   const again = retries(visit, n);
-  const tally = group && !future ? frameTally(model, group.members, n) : null;
+  const tally = group && !future ? frameTally(model, bar.members, n) : null;
   const fill = tally ? joinFill(visit, tally) : null;
   const rungs = (recovered.get(node.node) ?? []).filter((/** @type {any} */ rung) => rung.n <= n && rung.n >= bar.n0 && rung.n <= (bar.n1 ?? Infinity));
   const whole = [describe(model, bar, n), fill ? t('join-fill', fill) : '', rungs.length ? t('recovered-by', { how: plain(rungs.map((/** @type {any} */ rung) => rung.action ?? rung.what).join(', ')) }) : ''].filter(Boolean).join(' · ');
@@ -136,8 +136,8 @@ export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...re
 /** The events at which something of a lane changes its looks, in order. @type {WeakMap<object, Int32Array>} */
 const turns = new WeakMap();
 
-/** @param {any} lane @param {any} model @param {Map<string, any>} groups @param {Map<string, any[]>} recovered */
-function turnsOf(lane, model, groups, recovered) {
+/** @param {any} lane @param {any} model @param {Map<string, any[]>} recovered */
+function turnsOf(lane, model, recovered) {
   const known = turns.get(lane);
   if (known) return known;
   /** @type {number[]} */
@@ -150,7 +150,7 @@ function turnsOf(lane, model, groups, recovered) {
     put(visit.started), put(visit.ended);
     for (const call of visit.calls) for (const attempt of call.attempts) put(attempt.at), put(attempt.ended);
     for (const ask of visit.asks) put(ask.asked), put(ask.closed);
-    for (const frame of bar.group ? groups.get(bar.group).members : []) put(model.frames[frame].began), put(model.frames[frame].ended);
+    for (const frame of bar.members) put(model.frames[frame].began), put(model.frames[frame].ended);
     for (const rung of recovered.get(node.node) ?? []) all.push(rung.n);
   }
   const sorted = Int32Array.from(all).sort();
@@ -160,9 +160,9 @@ function turnsOf(lane, model, groups, recovered) {
 
 /**
  * How far a lane has come by an event: the same as long as it looks the same. Where a bar is half over that is each event.
- * @param {any} lane @param {any} model @param {number} n @param {Map<string, any>} groups @param {Map<string, any[]>} recovered
+ * @param {any} lane @param {any} model @param {number} n @param {Map<string, any[]>} recovered
  */
-export function looks(lane, model, n, groups, recovered) {
+export function looks(lane, model, n, recovered) {
   if (lane.bars.some((/** @type {any} */ bar) => bar.n0 <= n && bar.n1 !== null && bar.n1 > n)) return -n;
-  return upTo(turnsOf(lane, model, groups, recovered), n);
+  return upTo(turnsOf(lane, model, recovered), n);
 }

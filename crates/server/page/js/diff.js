@@ -5,6 +5,7 @@ import { Content } from './thread.js';
 import { because } from './node.js';
 import { source } from './source.js';
 import { route, link, adjust } from './route.js';
+import { statusOf } from './model.js';
 import { t } from './words.js';
 import { plain } from './text.js';
 import { count, cost, duration, moment, tokens } from './format.js';
@@ -107,7 +108,7 @@ export function Diff() {
   const pick = (/** @type {'a' | 'b'} */ which) => html`<label class="field">${which === 'a' ? t('one-run') : t('other-run')} <input type="text" class="mono" list="known-runs" placeholder=${t('run-id')} value=${query[which] ?? ''} onChange=${(event) => adjust({ [which]: event.target.value || undefined })} /></label>`;
   const took = (/** @type {any} */ run) => duration(moment(run.ended) - moment(run.started));
   const rows = x && y ? [
-    [t('status'), html`<${Status} of=${x.status} />`, html`<${Status} of=${y.status} />`], [t('took'), took(x), took(y)],
+    [t('status'), html`<${Status} of=${statusOf(x)} />`, html`<${Status} of=${statusOf(y)} />`], [t('took'), took(x), took(y)],
     [t('model-calls'), count(x.usage?.model_calls), count(y.usage?.model_calls)], [t('tool-calls'), count(x.usage?.tool_calls), count(y.usage?.tool_calls)],
     [t('tokens'), count(tokens(x.usage)), count(tokens(y.usage))], [t('cost'), cost(x.usage?.cost), cost(y.usage?.cost)],
   ] : [];
@@ -123,8 +124,8 @@ export function Diff() {
     ${rows.length > 0 && html`<div class="scroll-x"><table class="compare"><thead><tr><td></td>${[a, b].map((run) => html`<th><a href=${link('run', run)}><${Text} of=${run} max=${60} /></a></th>`)}</tr></thead>
       <tbody>${rows.map(([name, p, q]) => html`<tr><th scope="row">${name}</th><td>${p}</td><td>${q}</td></tr>`)}</tbody></table></div>`}
     ${y?.saved && html`<p class="is-reused saved">↺ ${t('saves', { calls: (y.saved.model_calls ?? 0) + (y.saved.tool_calls ?? 0), tokens: count(tokens(y.saved)), time: duration(y.saved.worked_ms ?? 0) })}</p>`}
-    ${reused.length > 0 && html`<p>${t('reused')}: ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}${reused.length > 40 ? `+${reused.length - 40}` : ''}</p>`}
-    ${differs.length > 0 && html`<p>${t('nodes-differ')}: ${differs.slice(0, 40).map((/** @type {any} */ node) => html`<a class="tag" href=${link('run', node.is === 'only_a' ? a : b, { node: node.node })}><${Text} of=${node.node} max=${50} /></a> `)}${differs.length > 40 ? `+${differs.length - 40}` : ''}</p>`}
+    ${reused.length > 0 && html`<p>${t('nodes-reused')} ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}${reused.length > 40 ? `+${reused.length - 40}` : ''}</p>`}
+    ${differs.length > 0 && html`<p>${t('nodes-differ')} ${differs.slice(0, 40).map((/** @type {any} */ node) => html`<a class="tag" href=${link('run', node.is === 'only_a' ? a : b, { node: node.node })}><${Text} of=${node.node} max=${50} /></a> `)}${differs.length > 40 ? `+${differs.length - 40}` : ''}</p>`}
     ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, 40).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted">${because(node.afresh[0], node.node)}</span></li>`)}</ul>`}
     ${x && y && html`<h2>${t('output')}</h2>${JSON.stringify(x.output) === JSON.stringify(y.output) ? html`<p class="muted">${t('same')}</p>${x.output !== null && html`<div class="side"><${Content} of=${x.output} prose=${true} /></div>`}` : html`<${Sides} a=${x.output} b=${y.output} names=${[a, b]} />`}`}
     ${value && html`<h2>${t('threads')}</h2>${value.threads.map((/** @type {any} */ one) => html`<${ThreadDiff} key=${one.thread} a=${a} b=${b} of=${one} />`)}`}

@@ -17,6 +17,8 @@ export function embedded() {
   for (const node of timeline.nodes)
     for (const visit of node.visits)
       for (const call of visit.calls) for (const one of call.attempts) asked.set(one.effect, [one.requested.n, one.ended?.n ?? Infinity]);
+  /** What it had used by an event. @param {number} n */
+  const used = (n) => inside.used.findLast((/** @type {[number, any]} */ [from]) => from <= n)?.[1] ?? null;
   /** A node by an event: without what had not been asked for, and what had not come back. @param {any} node @param {number} n */
   const as = (node, n) => ({
     ...node,
@@ -27,13 +29,19 @@ export function embedded() {
       return [to > n ? rest : call];
     }),
   });
+  /** Of a node's calls, which had been shown something by an event, and who had said that. @param {any} node @param {number} n */
+  const seen = (node, n) => {
+    const saw = (node.saw ?? []).filter((/** @type {any} */ call) => (asked.get(call.effect)?.[0] ?? 0) <= n);
+    return { ...node, saw, messages_from: saw.at(-1)?.from ?? [] };
+  };
   return {
     sealed: String(run.run_id),
     enter: none, session: () => later({ role: 'viewer' }),
     runs: () => later({ runs: [run] }),
     run: (/** @type {string} */ _, /** @type {any} */ query) => {
       const n = until(query?.at);
-      return later(n >= timeline.events ? run : { ...run, status: 'running', output: null, fault: null });
+      // Its values, and what was spared and warned of, are told of its end.
+      return later(n >= timeline.events ? run : { ...run, status: 'running', output: null, fault: null, usage: used(n), saved: null, warnings: [], metadata: { initial: run.metadata?.initial } });
     },
     timeline: () => later(timeline),
     threads: (/** @type {string} */ _, /** @type {any} */ query) => {
@@ -52,7 +60,7 @@ export function embedded() {
       const n = until(at ?? undefined);
       const of = new Set(asked);
       const begun = new Set(timeline.nodes.filter((/** @type {any} */ node) => node.visits?.[0]?.began?.n <= n).map((/** @type {any} */ node) => node.name));
-      return later({ ...inside.explain, nodes: (inside.explain?.nodes ?? []).filter((/** @type {any} */ node) => (!at || begun.has(node.node)) && of.has(node.node)) });
+      return later({ nodes: inside.explain.nodes.filter((/** @type {any} */ node) => (!at || begun.has(node.node)) && of.has(node.node)).map((/** @type {any} */ node) => (at ? seen(node, n) : node)) });
     },
     events: (/** @type {string} */ _, /** @type {any} */ query) => {
       const after = Number(query?.after ?? 0);

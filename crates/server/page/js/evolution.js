@@ -2,6 +2,7 @@
 import { html, Text, Status, Problem, useAsked, useEffect, useMemo, useState } from './ui.js';
 import { source } from './source.js';
 import { link } from './route.js';
+import { statusOf } from './model.js';
 import { t } from './words.js';
 import { count, cost, duration, when } from './format.js';
 
@@ -90,7 +91,7 @@ function Evolution({ id }) {
   const total = done.at(-1)?.total;
   const name = batches[0]?.run.name?.replace(/ batch \d+$/, '') ?? id;
   return html`<section class="evolution"><header class="panel-head"><div><h2><${Text} of=${name} max=${100} /> <small class="mono muted"><${Text} of=${id} max=${60} /></small></h2>
-      ${total && html`<p class="muted">${t('evolution-sums', { batches: done.length, done: total.done, right: total.right, scored: total.scored })}</p>`}</div>${batches.length > 0 && html`<${Status} of=${batches.at(-1).run.status} />`}</header>
+      ${total && html`<p class="muted">${t('evolution-sums', { batches: done.length, done: total.done, right: total.right, scored: total.scored })}</p>`}</div>${batches.length > 0 && html`<${Status} of=${statusOf(batches.at(-1).run)} />`}</header>
     <${Problem} of=${error} />
     ${value && !batches.length && html`<p class="muted">${t('no-evolution')}</p>`}
     ${done.length > 0 && html`<div class="charts">
@@ -100,7 +101,7 @@ function Evolution({ id }) {
       ${costOf(total) > 0 ? html`<${Chart} title=${t('cost')} why=${t('cost-why')} points=${points((batch) => costOf(batch.own) / Math.max(1, batch.own.done))} say=${cost} />`
         : html`<${Chart} title=${t('tokens-title')} why=${t('tokens-why')} points=${points((batch) => tokensOf(batch.own) / Math.max(1, batch.own.done))} say=${(/** @type {number} */ value) => count(Math.round(value))} />`}</div>`}
     ${batches.length > 0 && html`<div class="scroll-x" tabindex="0" role="group" aria-label=${t('batches')}><table class="compare batches"><thead><tr>${['batch', 'status', 'tasks', 'accuracy', 'tools-created', 'tools-reused', 'tools-mended', 'tools-merged', 'success', 'EGL', 'tokens', 'cost', 'took'].map((one) => html`<th scope="col">${t(one)}</th>`)}</tr></thead>
-      <tbody>${batches.map((batch) => html`<tr><th scope="row"><a href=${link('run', batch.run.run_id)}>${number(batch.run.run_id)}</a></th><td><${Status} of=${batch.run.status} /></td>
+      <tbody>${batches.map((batch) => html`<tr><th scope="row"><a href=${link('run', batch.run.run_id)}>${number(batch.run.run_id)}</a></th><td><${Status} of=${statusOf(batch.run)} /></td>
         ${batch.own ? html`<td><a href=${link('runs', '', { parent: batch.run.run_id })}>${batch.own.done}</a>${batch.own.failed > 0 && html` <span class="bad">${batch.own.failed} ${t('failed')}</span>`}</td><td>${batch.own.accuracy ? html`${percent(batch.own.accuracy.value)} <small class="muted">${percent(batch.own.accuracy.low)} – ${percent(batch.own.accuracy.high)}</small>` : '–'}</td>
           <td>${batch.own.tools.created}</td><td>${batch.own.tools.reused}</td><td>${batch.own.tools.enhanced}</td><td>${batch.own.tools.merged}</td><td>${batch.own.calls ? `${batch.own.succeeded} / ${batch.own.calls}` : '–'}</td><td>${batch.own.egl === null || batch.own.egl === undefined ? '–' : batch.own.egl.toFixed(3)}</td><td>${count(tokensOf(batch.own))}</td><td>${cost(costOf(batch.own))}</td><td>${duration(batch.own.seconds * 1000)}</td>`
           : html`<td colspan="11"><a href=${link('runs', '', { parent: batch.run.run_id })}>${t('n-of', { n: batch.ended, of: batch.begun })}</a></td>`}</tr>`)}</tbody></table></div>`}</section>`;

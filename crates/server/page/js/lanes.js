@@ -157,7 +157,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
     const coming = ahead && lane.coming.length > 0;
     const own = lane.bars.some((/** @type {any} */ one) => model.nodes[one.node].node === selected) ? selected : '';
     const grows = coming || lane.bars.some((/** @type {any} */ one) => one.n1 === null);
-    const is = [lane, looks(lane, model, n, whole.groups, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
+    const is = [lane, looks(lane, model, n, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
     const was = rows.current.get(lane.key);
     if (was && was.is.every((/** @type {any} */ one, /** @type {number} */ at) => one === is[at])) return was.shown;
     const shown = html`<div key=${lane.key} class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}

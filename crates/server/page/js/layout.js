@@ -6,7 +6,7 @@
  *
  * @typedef {import('./model.js').Model} Model
  * @typedef {{node: number, visit: number, n0: number, n1: number | null, t0: number, t1: number | null, row: number, group: string | null,
- *   x0?: number, x1?: number}} Bar  `x0` and `x1`: where it is on the axis
+ *   members: number[], x0?: number, x1?: number}} Bar  `members`: the frames that it opened; `x0` and `x1`: where it is on the axis
  * @typedef {{key: string, label: string, title: string, depth: number, group: string | null, kind: string, bars: Bar[], rows: number, y: number,
  *   height: number, opened: string | null, status: string, count: number,
  *   coming: import('./model.js').TNode[]}} Lane
@@ -18,6 +18,7 @@ export const GAP = 8;
 const MANY_PATHS = 14;
 const MANY_NODES = 60;
 const DETAILED = 300;
+const NONE = /** @type {number[]} */ ([]);
 
 /**
  * The tree of lanes: each knows its bars and what they opened.
@@ -81,20 +82,23 @@ export function tree(model) {
     node.visits.forEach((visit, v) => {
       const first = visit.started ?? visit.asks[0]?.asked ?? visit.ended;
       if (!first) return;
-      found.bars.push({ node: at, visit: v, n0: first[0], n1: visit.ended?.[0] ?? null, t0: first[1], t1: visit.ended?.[1] ?? null, row: 0, group: null });
+      found.bars.push({ node: at, visit: v, n0: first[0], n1: visit.ended?.[0] ?? null, t0: first[1], t1: visit.ended?.[1] ?? null, row: 0, group: null, members: NONE });
     });
   });
+  /** The frames that each node opened: the lanes of a group are those of all iterations around it. @type {Map<number, number[]>} */
+  const opened = new Map();
   model.frames.forEach((frame, at) => {
     if (!frame || frame.opener === null || frame.opener === undefined) return;
     const opener = model.nodes[frame.opener];
     const key = `${frameKey(opener.frame)}/${opener.id}`;
     let group = groups.get(key);
     if (!group) {
-      groups.set(key, (group = { key, opener: frame.opener, lanes: [], frames: 0, members: [], nodes: 0 }));
+      groups.set(key, (group = { key, opener: frame.opener, lanes: [], nodes: 0 }));
       laneOf(opener.frame, opener.thread).groups.push(group);
     }
-    group.frames++;
-    group.members.push(at);
+    const same = opened.get(frame.opener);
+    if (same) same.push(at);
+    else opened.set(frame.opener, [at]);
     const inner = lanes.get(frameKey(at));
     if (inner) {
       inner.frames++;
@@ -110,10 +114,16 @@ export function tree(model) {
   for (const found of lanes.values()) {
     found.bars.sort((/** @type {Bar} */ a, /** @type {Bar} */ b) => a.n0 - b.n0);
     const byNode = new Map(found.groups.map((/** @type {any} */ group) => [model.nodes[group.opener].id, group.key]));
-    for (const bar of found.bars) bar.group = byNode.get(model.nodes[bar.node].id) ?? null;
+    for (const bar of found.bars) {
+      bar.group = byNode.get(model.nodes[bar.node].id) ?? null;
+      if (bar.group) bar.members = (opened.get(bar.node) ?? NONE).filter((at) => isOf(bar, model.frames[at], model.nodes[bar.node]));
+    }
   }
   return { roots, groups };
 }
+
+/** Whether a visit of a node had a frame. @param {Bar} bar @param {import('./model.js').Frame} frame @param {import('./model.js').TNode} node */
+const isOf = (bar, frame, node) => (frame.began ? frame.began[0] <= (bar.n1 ?? Infinity) && (frame.ended?.[0] ?? Infinity) >= bar.n0 : bar.visit === node.visits.length - 1);
 
 /** Whether a group is folded: as the person said, else by its size. @param {any} group @param {Map<string, boolean>} said */
 export function isFolded(group, said) {

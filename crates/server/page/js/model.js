@@ -164,6 +164,9 @@ export function doing(visit, n) {
   return null;
 }
 
+/** How a run stands, in one word: one that goes on by itself, but that nobody drives, has stopped. @param {{status: string, driven?: boolean}} run */
+export const statusOf = (run) => (run.status === 'running' && run.driven === false ? 'stopped' : run.status);
+
 /** Whether what has begun by an event goes on: before the last one it did, since it has gone on. @param {Model} model @param {number} n */
 export const goesOn = (model, n) => n < model.events || model.driven;
 

@@ -73,8 +73,8 @@ export function NodePanel({ model, run, node, n, at, explain, choose }) {
       ${time?.queued_ms > 0 && html`<div><dt>${t('queued')}</dt><dd>${duration(time.queued_ms)}</dd></div>`}
       ${time?.waited?.person_ms > 0 && html`<div><dt>${t('waited-person')}</dt><dd>${duration(time.waited.person_ms)}</dd></div>`}
       ${time?.waited?.retry_ms > 0 && html`<div><dt>${t('waited-retry')}</dt><dd>${duration(time.waited.retry_ms)}</dd></div>`}
-      ${visit?.tokens > 0 && html`<div><dt>${t('tokens')}</dt><dd>${count(visit.tokens)}</dd></div>`}
-      ${told?.visits.length > 1 && html`<div><dt>${t('visits')}</dt><dd>${told.visits.length}</dd></div>`}
+      ${visit?.tokens > 0 && (n >= model.events || visit.ended?.[0] <= n) && html`<div><dt>${t('tokens')}</dt><dd>${count(visit.tokens)}</dd></div>`}
+      ${visit && told.visits.indexOf(visit) > 0 && html`<div><dt>${t('visits')}</dt><dd>${told.visits.indexOf(visit) + 1}</dd></div>`}
     </dl>
     ${visit?.fault && word === 'failed' && html`<h3>${t('fault')}</h3><${Fault} of=${visit.fault} />`}
     ${recovery.length > 0 && html`<h3>${t('recovery')}</h3><ol class="rungs">${recovery.map((rung) => html`<li><span class="mono muted">#${rung.n}</span> <b><${Text} of=${rung.action ?? rung.what} /></b> <${Text} of=${rung.reason ?? rung.because ?? rung.fault?.message ?? ''} max=${400} /></li>`)}</ol>`}

@@ -11,7 +11,7 @@ import { Fork } from './fork.js';
 import { Message } from './message.js';
 import { evolutionOf } from './evolution.js';
 import { follow } from './live.js';
-import { tally, sourceOf, forkedAt } from './model.js';
+import { tally, sourceOf, forkedAt, statusOf } from './model.js';
 import { source, connection } from './source.js';
 import { route, adjust, link, go } from './route.js';
 import { t } from './words.js';
@@ -32,7 +32,7 @@ function Head({ run, model, n, then, live, act }) {
   const viewer = useStore(connection).role === 'viewer' || Boolean(source.sealed);
   const counts = tally(model, n);
   const ended = model.status !== 'running' && model.status !== 'waiting';
-  const status = live ? model.status : n < model.events ? 'running' : model.status;
+  const status = n < model.events ? 'running' : statusOf(model);
   return html`<header class="run-head">
     <div class="run-title"><h1><${Text} of=${model.name ?? model.run_id} max=${120} /></h1><${Status} of=${status} />
       ${!live && html`<span class="tag then">${t('as-of', { n })}</span>`}
@@ -94,17 +94,17 @@ const ALL = 100;
 /** Whether a value was read. @param {{why: string}} wait */
 const isRead = (wait) => /\breads\b/.test(wait.why);
 
-/** Who had seen what a node said by an event: whose models' calls, which had been made by then, were shown it. @param {any} model @param {any[]} explained @param {number} n */
+/**
+ * Who had been shown what by an event: of each node whose model was asked, the messages that its calls, which had been made by then, were shown.
+ * @param {any} model @param {any[]} explained @param {number} n @returns {{node: string, shown: [number, number][]}[]}
+ */
 function seersOf(model, explained, n) {
-  const all = /** @type {Map<string, string[]>} */ (new Map());
   const nodes = new Map(model.nodes.map((/** @type {any} */ node) => [node?.node, node]));
-  for (const node of explained) {
+  return explained.flatMap((node) => {
     const calls = (nodes.get(node.node)?.visits.at(-1)?.calls ?? []).filter((/** @type {any} */ call) => call.kind === 'model');
-    const made = (/** @type {number} */ i) => !calls[i] || calls[i].attempts[0]?.at[0] <= n;
-    const from = new Set(node.saw ? node.saw.flatMap((/** @type {any} */ call, /** @type {number} */ i) => (made(i) ? call.from : [])) : made(0) ? node.messages_from : []);
-    for (const said of from) all.set(said, (all.get(said) ?? []).concat(node.node));
-  }
-  return all;
+    const made = (node.saw ?? []).filter((/** @type {any} */ _, /** @type {number} */ i) => !calls[i] || calls[i].attempts[0]?.at[0] <= n);
+    return made.length ? [{ node: node.node, shown: made.flatMap((/** @type {any} */ call) => call.shown ?? []) }] : [];
+  });
 }
 
 export function Run() {
@@ -152,7 +152,7 @@ export function Run() {
   const own = ownOf?.node === query.node ? ownOf : undefined;
   const reads = useMemo(() => (explained ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter(isRead).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
   const waits = useMemo(() => (own?.waited_for ?? []).filter((/** @type {any} */ w) => !isRead(w)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [own]);
-  const seenBy = useMemo(() => (model ? seersOf(model, explained ?? [], late ?? model.events) : undefined), [model, explained, late]);
+  const seers = useMemo(() => (model ? seersOf(model, explained ?? [], late ?? model.events) : undefined), [model, explained, late]);
   const saw = own?.saw;
   const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
   const choose = (/** @type {string | null} */ node) => adjust({ node: node ?? undefined });
@@ -194,7 +194,7 @@ export function Run() {
     <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
         <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
-        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seenBy=${seenBy} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}

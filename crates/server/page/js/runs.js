@@ -4,6 +4,7 @@ import { asks } from './inbox.js';
 import { Virtual } from './virtual.js';
 import { source } from './source.js';
 import { route, adjust, go, link } from './route.js';
+import { statusOf } from './model.js';
 import { t } from './words.js';
 import { plain } from './text.js';
 import { when, exactly, duration, count, cost, tokens, moment } from './format.js';
@@ -15,13 +16,13 @@ const DIALECTS = ['plan', 'steps', 'workflow', 'agent', 'evolve'];
 function Row({ run, at, chosen, choose, waits }) {
   const took = moment(run.ended) - moment(run.started);
   return html`<a class=${`run-row${chosen ? ' chosen' : ''}`} href=${link('run', run.run_id)} id=${`run-${at}`} onMouseEnter=${() => choose(at)} tabindex="-1">
-    <${Status} of=${run.status} />
+    <${Status} of=${statusOf(run)} />
     <span class="run-what"><span class="run-name"><b><${Text} of=${run.name ?? run.run_id} max=${100} /></b> <span class="mono muted"><${Text} of=${run.run_id} max=${60} /></span>
       ${waits > 0 && html`<span class="tag is-asks">◆ ${t('n-ask', { n: waits })}</span>`}</span>
       ${run.fault && html`<span class="run-fault" title=${plain(run.fault.message ?? run.fault.kind).slice(0, 600)}><${Text} of=${run.fault.message ?? run.fault.kind} max=${300} /></span>`}</span>
     <span class="run-dialect">${run.dialect ? t(`dialect-${run.dialect}`) : ''}</span>
     <span class="run-when" title=${exactly(run.started)}>${when(run.started)}</span>
-    <span class="run-took num">${Number.isNaN(took) ? (run.status === 'running' ? duration(Date.now() - moment(run.started)) : '–') : duration(took)}</span>
+    <span class="run-took num">${Number.isNaN(took) ? (statusOf(run) === 'running' ? duration(Date.now() - moment(run.started)) : '–') : duration(took)}</span>
     <span class="run-tokens num" title=${t('tokens')}>${tokens(run.usage) ? count(tokens(run.usage)) : '–'}</span>
     <span class="run-cost num" title=${t('cost')}>${cost(run.usage?.cost)}</span>
   </a>`;

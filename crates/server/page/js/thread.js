@@ -42,7 +42,13 @@ export function ToolCall({ call }) {
 
 /** Which calls were shown a message, counted from 1. @param {{effect: string, shown: [number, number][]}[] | undefined} saw @param {any} message */
 const callsOf = (saw, message) =>
-  (saw ?? []).flatMap((call, i) => (message.number !== undefined && call.shown?.some(([from, to]) => from <= message.number && message.number <= to) ? [{ n: i + 1, effect: call.effect }] : []));
+  (saw ?? []).flatMap((call, i) => (isShown(call.shown, message) ? [{ n: i + 1, effect: call.effect }] : []));
+
+/** Which other nodes' models were shown a message. @param {{node: string, shown: [number, number][]}[] | undefined} seers @param {any} message */
+const seenBy = (seers, message) => (seers ?? []).filter((one) => one.node !== message.node && isShown(one.shown, message)).map((one) => one.node);
+
+/** Whether a message is among those that were shown. @param {[number, number][] | undefined} shown @param {any} message */
+const isShown = (shown, message) => message.number !== undefined && (shown ?? []).some(([from, to]) => from <= message.number && message.number <= to);
 
 function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }) {
   const role = ['user', 'assistant', 'system', 'tool'].includes(message.role) ? message.role : 'user';
@@ -66,10 +72,10 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }
 
 /**
  * @param {{run: string, thread: string, n: number, total: number, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
- *   at: number | null, streamed?: {node: string, text: string}[], seenBy?: Map<string, string[]>,
+ *   at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
  *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props
  */
-export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seenBy, saw, adopted }) {
+export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
   const [, again] = useState(0);
   const [trouble, setTrouble] = useState(null);
   /** Pages by what they are of: a thread only grows at its end, so that a moment's pages are those before it, up to its length. */
@@ -111,6 +117,6 @@ export function Thread({ run, thread, n, total, live, chooseNode, edit, at, stre
             <${Long} of=${one.text.slice(-6000)} lines=${60} mono=${false} /></article>`;
         }
         const message = kept.messages[i];
-        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy?.get(message.node)} calls=${callsOf(saw, message)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
+        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy(seers, message)} calls=${callsOf(saw, message)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
       }} />`;
 }

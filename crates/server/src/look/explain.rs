@@ -11,6 +11,7 @@ use selvedge_host::explain::{self, At, Explained, Seen, Story, critical, path};
 use selvedge_host::stores::find_run;
 use selvedge_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// `GET /v1/runs/{id}/explain`.
 pub(crate) fn explain(app: &App, call: &Call) -> Result<Reply, Problem> {
@@ -44,7 +45,16 @@ fn only(explained: &Explained<'_>, names: &[String], run: &str) -> Result<Option
     match names {
         [] => Ok(None),
         [name] => Ok(Some(vec![explained.find(name, run)?])),
-        names => Ok(Some(names.iter().filter_map(|name| explained.named(name)).collect())),
+        names => {
+            // As `named` finds them, without a look at all nodes for each of them.
+            let story = &explained.story;
+            let mut told: HashMap<&str, At> = HashMap::new();
+            for at in story.root().chain(story.all()) {
+                told.entry(explained.name(at)).or_insert(at);
+            }
+            let find = |name: &String| told.get(&**name).copied().or_else(|| explained.named(name));
+            Ok(Some(names.iter().filter_map(find).collect()))
+        }
     }
 }
 
