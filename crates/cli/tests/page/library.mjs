@@ -1,5 +1,5 @@
 // S-27: a tool with its code, its tests and its versions, and what names of tools mean here.
-import { accessible, browse, cli, serve } from './harness.mjs';
+import { accessible, assert, browse, cli, serve } from './harness.mjs';
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -14,6 +14,14 @@ await browse(server, async (page) => {
   await page.locator('.tool', { hasText: 'class InputModel' }).waitFor();
   await page.locator('.tool [role=tab]', { hasText: 'Versions' }).click();
   await page.locator('.lineage li').nth(versions - 1).waitFor();
+  // Why each is there, in words, and of the chosen one whole.
+  const why = await page.locator('.lineage small').allTextContents();
+  assert.ok(why.every((one) => one && !one.includes('{')) && why.some((one) => /^mends [0-9a-f]{12}$/.test(one)), `${why}`);
+  const reason = cli('tools', 'history', 'parse_date').versions.find((one) => one.reason.length > 100).reason;
+  await page.locator('.lineage li button', { hasText: reason.slice(0, 40) }).click();
+  await page.locator('.lineage-why', { hasText: reason }).waitFor();
+  await page.locator('.lineage li button').first().click();
+  await page.locator('.lineage-why', { hasText: why[0] }).waitFor();
   await accessible(page, 'a tool');
   await page.locator('.tool [role=tab]', { hasText: 'Changes' }).click();
   await page.locator('.unified .add').first().waitFor();

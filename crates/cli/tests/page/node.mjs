@@ -17,7 +17,7 @@ const server = await serve(['--script', script]);
 await browse(server, async (page) => {
   await page.goto(`${server.origin}/#/run/letter`);
   await page.locator('.bar[data-node="write"]').click();
-  const panel = page.locator('.panel');
+  const panel = page.locator('.panel:not(.beside)');
   await panel.locator('h2', { hasText: 'write' }).waitFor();
   await panel.getByText('Request as sent').click();
   await panel.locator('.json', { hasText: 'Our view: Refund the postage.' }).first().waitFor();

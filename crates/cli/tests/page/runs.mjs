@@ -51,6 +51,7 @@ await browse(server, async (page) => {
   await until('it is opened', () => page.url().includes(`#/run/${chosen.trim()}`));
   await page.goto(`${server.origin}/#/run/cut-off`);
   await page.locator('.run-title .status.is-stopped').waitFor();
+  assert.deepEqual(await page.locator('.bar.coming').first().evaluate((bar) => [getComputedStyle(bar).borderTopWidth, getComputedStyle(bar).borderTopStyle]), ['1px', 'dashed']);
   // What failed has no output, and is not waited for.
   await page.goto(`${server.origin}/#/run/third?tab=%3D`);
   await page.locator('.result', { hasText: 'It failed, so there is none' }).first().waitFor();
@@ -64,4 +65,13 @@ await browse(server, async (page) => {
   await page.locator('.nothing a').click();
   await rows.first().waitFor();
 });
+// Whom the server does not know sees where the token goes, and nothing else.
+await browse({ url: server.origin, origin: server.origin }, async (page) => {
+  await page.locator('main form input[type=password]').waitFor();
+  assert.equal(await page.locator('.problem, .banner, nav, a.button').count(), 0);
+  await accessible(page, 'the form for the token');
+  await page.locator('main form input').fill(server.url);
+  await page.locator('main form button').click();
+  await page.locator('a.run-row').first().waitFor();
+}, { quiet: ['Failed to load resource'] });
 await server.stop();

@@ -16,7 +16,7 @@ const NAV = ['runs', 'inbox', 'library'];
 /** Where an address leads that names nothing. */
 function Nowhere() {
   const { view } = useStore(route);
-  return html`<main class="page" id="main"><div class="nothing"><b>${t('nowhere')}</b><p class="muted">${t('nowhere-why')} <code><${Text} of=${`#/${view}`} max=${80} /></code></p>
+  return html`<main class="page" id="main"><div class="nothing"><h1>${t('nowhere')}</h1><p class="muted">${t('nowhere-why')} <code><${Text} of=${`#/${view}`} max=${80} /></code></p>
     <p><a class="button" href=${source.sealed ? link('run', source.sealed) : link('runs')}>${t(source.sealed ? 'run' : 'all-runs')}</a></p></div></main>`;
 }
 
@@ -40,6 +40,7 @@ function setTheme(/** @type {string} */ to) {
 
 function Top() {
   useStore(where);
+  const connected = useStore(connection);
   const { view } = route.get();
   const open = useStore(asks).length;
   const [dark, setDark] = useState(theme());
@@ -48,22 +49,29 @@ function Top() {
   const next = { '': 'light', light: 'dark', dark: '' }[dark] ?? '';
   return html`<header class="topbar"><a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), /** @type {HTMLElement | null} */ (document.querySelector('#main h1,#main input,#main button,#main a'))?.focus())}>${t('skip')}</a>
     <a class="brand" href=${source.sealed ? link('run', source.sealed) : link('runs')}><svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path d="M3 5h18M3 10h18M3 15h18M3 20h18" class="w1" /><path d="M7 3v18M13 3v18M18 3v18" class="w2" /></svg>Selvedge</a>
-    ${!source.sealed && html`<nav aria-label=${t('main-nav')}>${NAV.filter((one) => one !== 'library' || library).map((one) => html`<a href=${link(one)} aria-current=${view === one || (['catalogue', 'evolution'].includes(view) && one === 'library') ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
+    ${!source.sealed && !isStranger(connected) && html`<nav aria-label=${t('main-nav')}>${NAV.filter((one) => one !== 'library' || library).map((one) => html`<a href=${link(one)} aria-current=${view === one || (['catalogue', 'evolution'].includes(view) && one === 'library') ? 'page' : undefined}>${t(one)}${one === 'inbox' && open > 0 && html`<b class="badge" aria-label=${t('n-ask', { n: open })}>${open}</b>`}</a>`)}</nav>`}
     <span class="grow"></span>
     <button type="button" class="ghost" aria-label=${`${language() === 'zh' ? 'EN' : '中'} · ${t('language')}`} title=${t('language')} onClick=${() => speak(language() === 'zh' ? 'en' : 'zh')}>${language() === 'zh' ? 'EN' : '中'}</button>
     <button type="button" class="ghost" aria-label=${t('theme', { as: t(`theme-${dark || 'system'}`) })} title=${t('theme', { as: t(`theme-${dark || 'system'}`) })} onClick=${() => (setTheme(next), setDark(next))}>${{ '': '◐', light: '☀', dark: '☾' }[dark]}</button></header>`;
 }
 
+/** Whom the server has never let in sees nothing but where the token goes. @param {{state: string, known: boolean}} connected */
+const isStranger = ({ state, known }) => state === 'refused' && !known;
+
+/** Where the token goes. */
+function Enter() {
+  const [token, setToken] = useState('');
+  const [trouble, setTrouble] = useState(null);
+  return html`<form class="enter" onSubmit=${(event) => (event.preventDefault(), source.enter(token.trim().replace(/^.*token=/, '')).then(() => location.reload(), setTrouble))}><label>${t('enter-token')} <input type="password" autocomplete="off" value=${token} onInput=${(event) => setToken(event.target.value)} /></label> <button class="primary">${t('enter')}</button></form><${Problem} of=${trouble} />`;
+}
+
 /** How it stands with the server, where that is anything but well. */
 function Banner() {
   const { state, role } = useStore(connection);
-  const [token, setToken] = useState('');
-  const [trouble, setTrouble] = useState(null);
-  if (source.sealed) return html`<div class="banner quiet">${t('sealed')}</div>`;
+  if (source.sealed) return html`<div class="banner quiet" role="status">${t('sealed')}</div>`;
   if (state === 'lost') return html`<div class="banner" role="status">${t('lost')}</div>`;
-  if (state === 'refused')
-    return html`<div class="banner" role="alert"><form onSubmit=${(event) => (event.preventDefault(), source.enter(token.trim().replace(/^.*token=/, '')).then(() => location.reload(), setTrouble))}><label>${t('enter-token')} <input type="password" autocomplete="off" value=${token} onInput=${(event) => setToken(event.target.value)} /></label> <button class="primary">${t('enter')}</button></form><${Problem} of=${trouble} /></div>`;
-  return role === 'viewer' ? html`<div class="banner quiet">${t('viewer')}</div>` : null;
+  if (state === 'refused') return html`<div class="banner" role="alert"><${Enter} /></div>`;
+  return role === 'viewer' ? html`<div class="banner quiet" role="status">${t('viewer')}</div>` : null;
 }
 
 /** What is looked at: how it is looked at concerns only what is shown of it. */
@@ -72,6 +80,7 @@ route.watch(({ view, id }) => where.set(`${view}/${id}`));
 
 function App() {
   useStore(where);
+  const connected = useStore(connection);
   const { view, id } = route.get();
   const [spoken, setSpoken] = useState(language());
   useEffect(() => speak.watch(setSpoken), []);
@@ -93,6 +102,7 @@ function App() {
     addEventListener('keydown', keys);
     return () => removeEventListener('keydown', keys);
   }, []);
+  if (isStranger(connected)) return html`<${Top} key=${spoken} /><main class="page narrow" id="main"><h1>${t('enter-title')}</h1><${Enter} /></main>`;
   const View = Object.hasOwn(VIEWS, view) ? VIEWS[/** @type {keyof typeof VIEWS} */ (view)] : Nowhere;
   return html`<${Top} key=${spoken} /><${Banner} /><${View} key=${`${spoken}/${view}/${view === 'run' ? id : ''}`} /><${Said} />`;
 }

@@ -2,7 +2,7 @@
 import { html, Text, useRef } from './ui.js';
 import { isFolded, ROW } from './layout.js';
 import { standing, doing, retries, goesOn, frameTally, joinFill, upTo } from './model.js';
-import { t } from './words.js';
+import { t, wordOf } from './words.js';
 import { plain } from './text.js';
 import { duration } from './format.js';
 
@@ -61,7 +61,7 @@ function Bar({ model, bar, n, X, unit, to, chosen, choose, groups, folded, fold,
   const tally = group && !future ? frameTally(model, bar.members, n) : null;
   const fill = tally ? joinFill(visit, tally) : null;
   const rungs = (recovered.get(node.node) ?? []).filter((/** @type {any} */ rung) => rung.n <= n && rung.n >= bar.n0 && rung.n <= (bar.n1 ?? Infinity));
-  const whole = [describe(model, bar, n), fill ? t('join-fill', fill) : '', rungs.length ? t('recovered-by', { how: plain(rungs.map((/** @type {any} */ rung) => rung.action ?? rung.what).join(', ')) }) : ''].filter(Boolean).join(' · ');
+  const whole = [describe(model, bar, n), fill ? t('join-fill', fill) : '', rungs.length ? t('recovered-by', { how: plain(rungs.map((/** @type {any} */ rung) => wordOf('action', rung.action ?? rung.what)).join(', ')) }) : ''].filter(Boolean).join(' · ');
   // What of it had not happened by then.
   const then = !future && bar.n1 !== null && bar.n1 > n ? Math.max(0, Math.min(width, X(n) - left)) : null;
   const bits = future || width < 24 ? [] : spans(visit, bar, n, X, left, then === null ? right : left + then);

@@ -26,7 +26,7 @@ function once(name, make) {
 export function count(n) {
   if (n === null || n === undefined) return '–';
   if (n < 10000) return once('whole', () => new Intl.NumberFormat(language())).format(n);
-  return once('compact', () => new Intl.NumberFormat(language(), { notation: 'compact', maximumFractionDigits: 1 })).format(n);
+  return once('compact', () => new Intl.NumberFormat(language(), { notation: 'compact', maximumSignificantDigits: 3 })).format(n);
 }
 
 /** A cost in whatever unit prices are in. @param {number | null | undefined} cost */

@@ -30,7 +30,7 @@ export function labelsWidth(lanes, width) {
   const size = matchMedia('(min-width: 2200px)').matches ? 13.5 : 12;
   if (size !== measured) known.clear();
   measured = size;
-  if (pen) pen.font = `550 ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  if (pen) pen.font = `600 ${size}px ${getComputedStyle(document.body).fontFamily}`;
   const most = Math.min(MOST, width * PART);
   let widest = LEAST;
   for (const lane of lanes) {

@@ -3,10 +3,10 @@ import { html, Text, Problem, Tabs, useAsked, useState, useStore } from './ui.js
 import { Json, Long } from './json.js';
 import { source, connection } from './source.js';
 import { route, link, adjust } from './route.js';
-import { t } from './words.js';
+import { t, wordOf } from './words.js';
 import { when, exactly } from './format.js';
 import { Evolutions } from './evolution.js';
-import { brief, plain } from './text.js';
+import { plain } from './text.js';
 
 /**
  * What lines of two texts differ, with some equal ones around them.
@@ -42,19 +42,36 @@ function Unified({ a, b }) {
 }
 
 /** Who wrote a version. @param {any} author */
-const by = (author) => (typeof author === 'string' ? author : author ? Object.values(author).flatMap((one) => (one && typeof one === 'object' ? Object.values(one) : [one])).filter(Boolean).join(' ') : '');
+const by = (author) => (author ? [wordOf('author', author.kind), author.coder, author.model].filter(Boolean).join(' ') : '');
+
+/** As much of a version as tells it from others. @param {string} version */
+const short = (version) => String(version).slice(0, 12);
+
+/** Why a version is there, or why it is not any more: as `tools history` says it. @param {any} version */
+function whyOf({ reason, state, request }) {
+  if (reason) return state === 'merged' ? t('why-merged', { what: reason }) : reason;
+  if (!request || typeof request !== 'object') return request ?? '';
+  if (request.mends) return t('why-mends', { version: short(request.mends) });
+  if (request.merges) return t('why-merges');
+  return request.imported ? t('why-imported', { file: request.imported }) : request.description ?? JSON.stringify(request);
+}
+
+/** What a version takes of the list, in pixels. */
+const HIGH = 52;
 
 /** Versions below each other, each joined to those that it was made from. */
 function Lineage({ of, at, choose }) {
-  const rows = of.map((/** @type {any} */ version, /** @type {number} */ i) => ({ ...version, y: 18 + i * 40 }));
+  const rows = of.map((/** @type {any} */ version, /** @type {number} */ i) => ({ ...version, y: HIGH / 2 + i * HIGH, why: whyOf(version) }));
   const byId = new Map(rows.map((/** @type {any} */ row) => [row.version, row]));
-  return html`<div class="lineage" style=${`min-height:${rows.length * 40 + 8}px`}>
-    <svg width="60" height=${rows.length * 40 + 8} aria-hidden="true">${rows.flatMap((/** @type {any} */ row) => (row.parents ?? []).map((/** @type {any} */ parent) => {
+  const shown = byId.get(at);
+  return html`<div class="lineage">
+    <svg width="60" height=${rows.length * HIGH} aria-hidden="true">${rows.flatMap((/** @type {any} */ row) => (row.parents ?? []).map((/** @type {any} */ parent) => {
       const from = byId.get(typeof parent === 'string' ? parent : parent.version);
       return from ? html`<path class="arrow a-taken" d=${`M22 ${from.y}C50 ${from.y} 50 ${row.y} 26 ${row.y}`} />` : html`<path class="arrow a-read" d=${`M4 ${row.y}L18 ${row.y}`} />`;
     }))}${rows.map((/** @type {any} */ row) => html`<circle class=${row.current ? 'dot now' : 'dot'} cx="22" cy=${row.y} r=${row.current ? 6 : 4.5} />`)}</svg>
-    <ol>${rows.map((/** @type {any} */ row) => html`<li><button type="button" aria-pressed=${String(at === row.version)} onClick=${() => choose(row.version)}><span class="mono"><${Text} of=${row.version} max=${16} /></span> <b>${plain(row.state ?? '')}</b>
-      <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${by(row.author)} max=${40} /></span><small class="muted"><${Text} of=${row.reason || brief(row.request, 140)} max=${140} /></small></button></li>`)}</ol></div>`;
+    <ol>${rows.map((/** @type {any} */ row) => html`<li><button type="button" aria-pressed=${String(at === row.version)} onClick=${() => choose(row.version)}><span class="mono"><${Text} of=${short(row.version)} /></span> <b>${plain(wordOf('stage', row.state))}</b>${' '}
+      <span class="muted" title=${exactly(row.written)}>${when(row.written)} · <${Text} of=${by(row.author)} max=${40} /></span><small class="muted" title=${plain(row.why).slice(0, 600)}><${Text} of=${row.why} max=${200} /></small></button></li>`)}</ol></div>
+    ${shown && html`<p class="lineage-why"><span class="mono"><${Text} of=${short(shown.version)} /></span> ${plain(wordOf('stage', shown.state))} · ${when(shown.written)} · <${Text} of=${by(shown.author)} max=${40} />${shown.why && ' · '}<span class="as-is"><${Text} of=${shown.why} max=${4000} /></span></p>`}`;
 }
 
 /** The recorded calls of a version, which are its tests (A-15), and what came of repeating them. */
@@ -64,8 +81,8 @@ function Tests({ of, version }) {
     ${!of.length && html`<p class="muted">${t('no-tests')}</p>`}
     ${of.map((/** @type {any} */ call, /** @type {number} */ i) => html`<details class="node-call k-tool" open=${i < 3}><summary><b class=${call.fault ? 'is-failed' : 'is-ran'}>${call.fault ? '✕' : '✓'} ${t(call.fault ? 'gave-fault' : 'gave-output')}</b> ${call.note && html`<${Text} of=${call.note} max=${160} />`}</summary>
       ${call.run && html`<p class="muted">${t('recorded-in')} <a class="mono" href=${link('run', call.run)}><${Text} of=${call.run} max=${40} /></a></p>`}
-      <h4>${t('arguments')}</h4><${Json} of=${call.arguments} open=${2} />
-      ${call.fault ? html`<h4>${t('fault')}</h4><p><b class="mono"><${Text} of=${call.fault.kind} /></b> <${Text} of=${call.fault.message ?? ''} max=${2000} /></p>` : html`<h4>${t('output')}</h4><${Json} of=${call.output} open=${2} />`}</details>`)}
+      <h3 class="h4">${t('arguments')}</h3><${Json} of=${call.arguments} open=${2} />
+      ${call.fault ? html`<h3 class="h4">${t('fault')}</h3><p><b class="mono"><${Text} of=${call.fault.kind} /></b> <${Text} of=${call.fault.message ?? ''} max=${2000} /></p>` : html`<h3 class="h4">${t('output')}</h3><${Json} of=${call.output} open=${2} />`}</details>`)}
     ${calls?.recorded > of.length && html`<p class="muted">${t('of-calls', { n: of.length, of: calls.recorded })}</p>`}`;
 }
 
@@ -80,9 +97,9 @@ function Tool({ name }) {
   const before = versions[here]?.parents?.[0] ?? versions[here + 1]?.version;
   const old = useAsked(() => (here >= 0 && before ? source.tool(name, { version: before }).catch(() => null) : Promise.resolve(null)), [name, now, before]).value;
   const [tab, setTab] = useState('code');
-  return html`<div class="tool"><header class="panel-head"><div><h2 class="mono"><${Text} of=${name} /></h2>${tool?.description && html`<p><${Text} of=${tool.description} max=${600} /></p>`}</div>${tool?.state && html`<span class="tag"><${Text} of=${tool.state} /></span>`}</header>
+  return html`<div class="tool"><header class="panel-head"><div><h2 class="mono"><${Text} of=${name} /></h2>${tool?.description && html`<p><${Text} of=${tool.description} max=${600} /></p>`}</div>${tool?.state && html`<span class="tag"><${Text} of=${wordOf('stage', tool.state)} /></span>`}</header>
     <${Problem} of=${shown.error} />
-    <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'tests', name: t('tests'), count: versions[here]?.calls?.recorded || undefined }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
+    <${Tabs} label=${t('tool')} at=${tab} choose=${setTab} of=${[{ id: 'code', name: t('code') }, { id: 'diff', name: t('changes') }, { id: 'schema', name: t('schema') }, { id: 'tests', name: t('tests') }, { id: 'lineage', name: t('versions'), count: versions.length || undefined }]} />
     ${tab === 'code' && (tool?.code ? html`<${Long} of=${tool.code} lines=${60} />` : html`<p class="muted">${t('no-code')}</p>`)}
     ${tab === 'diff' && (old?.code !== undefined && tool?.code ? html`<${Unified} a=${old.code} b=${tool.code} />` : html`<p class="muted">${t('no-changes')}</p>`)}
     ${tab === 'schema' && html`<h3>${t('inputs')}</h3><${Json} of=${tool?.input_schema ?? {}} open=${4} /><h3>${t('output')}</h3><${Json} of=${tool?.metadata?.output_params ?? {}} open=${4} />`}
@@ -115,7 +132,7 @@ export function Catalogue() {
     ${!viewer && !value && !error && html`<p class="muted busy" role="status">${t('loading')}</p>`}
     ${value?.warnings?.length > 0 && html`<ul class="waits">${value.warnings.slice(0, 100).map((/** @type {string} */ one) => html`<li>⚠ <${Text} of=${one} max=${500} /></li>`)}</ul>`}
     ${tools.length > 0 && html`<div class="scroll-x" tabindex="0" role="group" aria-label=${t('catalogue')}><table class="catalogue"><thead><tr>${['name-of', 'source', 'effects', 'description'].map((one) => html`<th scope="col">${t(one)}</th>`)}</tr></thead>
-      <tbody>${tools.slice(0, 2000).map((/** @type {any} */ tool) => html`<tr key=${tool.name}><th scope="row" class="mono">${tool.state ? html`<a href=${link('library', tool.name)}><${Text} of=${tool.name} max=${80} /></a>` : html`<${Text} of=${tool.name} max=${80} />`}</th><td><${Text} of=${tool.source} max=${120} />${tool.state && html` <span class="tag"><${Text} of=${tool.state} /></span>`}</td><td>${tool.effects ?? '–'}</td><td><${Text} of=${tool.description ?? ''} max=${240} /></td></tr>`)}</tbody></table></div>`}
+      <tbody>${tools.slice(0, 2000).map((/** @type {any} */ tool) => html`<tr key=${tool.name}><th scope="row" class="mono">${tool.state ? html`<a href=${link('library', tool.name)}><${Text} of=${tool.name} max=${80} /></a>` : html`<${Text} of=${tool.name} max=${80} />`}</th><td><${Text} of=${wordOf('source', tool.source)} max=${120} />${tool.state && html` <span class="tag"><${Text} of=${wordOf('stage', tool.state)} /></span>`}</td><td>${tool.effects ? wordOf('effects', tool.effects) : '–'}</td><td><span class="what"><${Text} of=${tool.description ?? ''} max=${240} /></span></td></tr>`)}</tbody></table></div>`}
     ${value && !tools.length && html`<p class="muted">${t('no-tools')}</p>`}</main>`;
 }
 
@@ -128,7 +145,7 @@ export function Library() {
   const shown = id || (matchMedia('(min-width: 861px)').matches ? tools[0]?.name : '');
   return html`<main class=${`page library${id ? ' with-tool' : ''}`} id="main"><${Head} at="library"><input type="search" class="grow" aria-label=${t('search-tools')} placeholder=${t('search-tools')} value=${text} onInput=${(event) => setText(event.target.value)} /><//>
     <${Problem} of=${error} />
-    <div class="library-in"><nav aria-label=${t('tools')}><ul class="tool-list">${tools.slice(0, 1000).map((/** @type {any} */ tool) => html`<li><a href=${link('library', tool.name)} aria-current=${tool.name === shown ? 'page' : undefined}><b class="mono"><${Text} of=${tool.name} max=${60} /></b> <span class="tag">${plain(tool.state ?? tool.source ?? '')}</span><small class="muted"><${Text} of=${tool.description ?? ''} max=${140} /></small></a></li>`)}</ul>
+    <div class="library-in"><nav aria-label=${t('tools')}><ul class="tool-list">${tools.slice(0, 1000).map((/** @type {any} */ tool) => html`<li><a href=${link('library', tool.name)} aria-current=${tool.name === shown ? 'page' : undefined}><b class="mono"><${Text} of=${tool.name} max=${60} /></b> <span class="tag">${plain(tool.state ? wordOf('stage', tool.state) : tool.source ?? '')}</span><small class="muted"><${Text} of=${tool.description ?? ''} max=${140} /></small></a></li>`)}</ul>
       ${value && !tools.length && html`<p class="muted">${t('no-tools')}</p>`}</nav>
       ${shown ? html`<${Tool} key=${shown} name=${shown} />` : html`<p class="muted choose">${t('choose-tool')}</p>`}</div></main>`;
 }

@@ -2,6 +2,7 @@
  * leads before it is followed (S-28). */
 import { html, Text } from './ui.js';
 import { Long } from './json.js';
+import { t } from './words.js';
 import { plain } from './text.js';
 
 const INLINE = /(?<!`)(`{1,9})(?!`)([^\n]{1,2000}?)(?<!`)\1(?!`)|\*\*([^*\n]{1,2000})\*\*|__([^_\n]{1,2000})__|\*([^*\s][^*\n]{0,2000})\*|(?<!\w)_([^_\s][^_\n]{0,2000})_(?!\w)|!?\[([^\]\n]{0,300})\]\(([^()\s]{1,2000})\)/g;
@@ -28,11 +29,16 @@ function inline(text, depth = 0) {
   return out;
 }
 
+/** The cells of a row of a table. @param {string} line */
+const cells = (line) => line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim());
+
+/** Whether a line is the head of a table: below it is a line of rules, one for each of its cells. @param {string} line @param {string} below */
+const isHead = (line, below) => line.includes('|') && /^\s*\|?[\s:|-]+\|[\s:|-]*$/.test(below) && cells(line).length === cells(below).length;
+
 /** @param {string[]} lines */
 function table(lines) {
-  const cells = (/** @type {string} */ line) => line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim());
   const [head, , ...rows] = lines;
-  return html`<div class="scroll-x"><table><thead><tr>${cells(head).map((cell) => html`<th>${inline(cell)}</th>`)}</tr></thead>
+  return html`<div class="scroll-x" tabindex="0" role="group" aria-label=${t('table')}><table><thead><tr>${cells(head).map((cell) => html`<th>${inline(cell)}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${cells(row).map((cell) => html`<td>${inline(cell)}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
@@ -64,7 +70,7 @@ export function Markdown({ of }) {
       out.push(html`<ol start=${parseInt(line, 10) || 1}>${items(take((next) => /^\s*\d{1,9}[.)]\s+|^\s{2,}\S/.test(next)), /^\s*\d{1,9}[.)]\s+/)}</ol>`);
     } else if (/^\s*>/.test(line)) {
       out.push(html`<blockquote>${inline(take((next) => /^\s*>/.test(next)).map((next) => next.replace(/^\s*>\s?/, '')).join('\n'))}</blockquote>`);
-    } else if (line.includes('|') && /^\s*\|?[\s:|-]+\|[\s:|-]*$/.test(lines[i + 1] ?? '')) {
+    } else if (isHead(line, lines[i + 1] ?? '')) {
       out.push(table(take((next) => next.includes('|'))));
     } else if (!line.trim()) {
       i++;

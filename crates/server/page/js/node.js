@@ -4,7 +4,7 @@ import { Json, Long } from './json.js';
 import { Content, ToolCall } from './thread.js';
 import { goesOn, standing, visitAt } from './model.js';
 import { source } from './source.js';
-import { t } from './words.js';
+import { t, wordOf } from './words.js';
 import { plain } from './text.js';
 import { duration, count } from './format.js';
 
@@ -77,7 +77,7 @@ export function NodePanel({ model, run, node, n, at, explain, choose }) {
       ${visit && told.visits.indexOf(visit) > 0 && html`<div><dt>${t('visits')}</dt><dd>${told.visits.indexOf(visit) + 1}</dd></div>`}
     </dl>
     ${visit?.fault && word === 'failed' && html`<h3>${t('fault')}</h3><${Fault} of=${visit.fault} />`}
-    ${recovery.length > 0 && html`<h3>${t('recovery')}</h3><ol class="rungs">${recovery.map((rung) => html`<li><span class="mono muted">#${rung.n}</span> <b><${Text} of=${rung.action ?? rung.what} /></b> <${Text} of=${rung.reason ?? rung.because ?? rung.fault?.message ?? ''} max=${400} /></li>`)}</ol>`}
+    ${recovery.length > 0 && html`<h3>${t('recovery')}</h3><ol class="rungs">${recovery.map((rung) => html`<li><span class="mono muted">#${rung.n}</span> <b><${Text} of=${wordOf('action', rung.action ?? rung.what)} /></b> <${Text} of=${rung.reason ?? rung.because ?? rung.fault?.message ?? ''} max=${400} /></li>`)}</ol>`}
     <${Waits} of=${explain?.waited_for} title=${t(visit?.started ? 'waited-for' : 'waits-for')} choose=${choose} />
     ${explain?.messages_from?.length > 0 && html`<h3>${t('messages-from')}</h3><p>${explain.messages_from.slice(-24).map((from) => html`<button type="button" class="from" onClick=${() => choose(from)}><${Text} of=${from} max=${60} /></button> `)}${explain.messages_from.length > 24 ? html`<span class="muted">+${explain.messages_from.length - 24}</span>` : ''}</p>`}
     ${explain?.afresh?.length > 0 && html`<h3>${t('afresh')}</h3><ul class="waits">${explain.afresh.map((one) => html`<li><span class="mono"><${Text} of=${one.call ?? one.effect} max=${80} /></span> <span class="muted">${because(one, node)}</span></li>`)}</ul>`}

@@ -14,16 +14,16 @@ import { follow } from './live.js';
 import { tally, sourceOf, forkedAt, statusOf } from './model.js';
 import { source, connection } from './source.js';
 import { route, adjust, link, go } from './route.js';
-import { t } from './words.js';
+import { t, wordOf } from './words.js';
 import { brief } from './text.js';
 import { duration, count, cost, tokens, exactly, when, moment } from './format.js';
 
 /** What happened at an event, in a line. @param {any} event */
 function story(event) {
   if (!event) return '';
-  const what = { node_started: 'starts', node_finished: event.fault ? 'failed' : 'ends' }[event.kind] ?? event.kind.replace(/_/g, ' ');
+  const what = event.kind === 'node_finished' && event.fault ? t('failed') : wordOf('event', event.kind);
   const outcome = event.outcome ?? {};
-  const more = event.tool ?? event.thread ?? event.status ?? event.action ?? event.reason ?? '';
+  const more = event.tool ?? event.thread ?? (event.status && t(event.status)) ?? (event.action && wordOf('action', event.action)) ?? event.reason ?? '';
   const said = event.body?.text?.[1] ?? outcome.reply?.text ?? outcome.failed?.message ?? event.fault?.message ?? (outcome.output !== undefined ? JSON.stringify(outcome.output) : '') ?? event.prompt ?? '';
   return [event.node, what, more, brief(said || event.prompt || '', 90)].filter(Boolean).join(' · ');
 }
@@ -34,7 +34,7 @@ function Head({ run, model, n, then, live, act }) {
   const ended = model.status !== 'running' && model.status !== 'waiting';
   const status = n < model.events ? 'running' : statusOf(model);
   return html`<header class="run-head">
-    <div class="run-title"><h1><${Text} of=${model.name ?? model.run_id} max=${120} /></h1><${Status} of=${status} />
+    <div class="run-title"><h1><${Text} of=${model.name ?? model.run_id} max=${120} /></h1><${Status} of=${status} why=${status === 'stopped' ? t('stopped-why') : ''} />
       ${!live && html`<span class="tag then">${t('as-of', { n })}</span>`}
       ${run?.scripted && html`<span class="tag" title=${t('scripted-why')}>${t('scripted')}</span>`}</div>
     <div class="run-facts"><span class="mono"><${Text} of=${model.run_id} max=${80} /></span>
@@ -57,7 +57,7 @@ function Head({ run, model, n, then, live, act }) {
 /** What came of a run, or of it so far. */
 const Result = kept(({ run }) => {
   if (!run) return null;
-  return html`<div class="result">
+  return html`<div class="result"><h2 class="unseen">${t('result')}</h2>
     ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
     <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t(['failed', 'cancelled'].includes(run.status) ? `no-output-${run.status}` : run.status === 'completed' ? 'no-output-at-all' : 'no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
     ${run.warnings?.length > 0 && html`<h3>${t('warnings')}</h3><ul>${run.warnings.slice(0, 100).map((one) => html`<li><${Text} of=${typeof one === 'string' ? one : one.message ?? JSON.stringify(one)} max=${500} /></li>`)}</ul>`}
@@ -179,7 +179,7 @@ export function Run() {
   if (!names.includes(first.current)) first.current = names.reduce((most, name) => (lengths[name] > (lengths[most] ?? 0) ? name : most), '');
   const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? (first.current || '=');
   const adopted = useMemo(() => (model ? adoptedBy(model, tab) : null), [model, tab]);
-  if (!model) return html`<main class="page" id="main"><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
+  if (!model) return html`<main class="page" id="main"><h1><${Text} of=${id} max=${80} /></h1><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
   const result = html`<${Result} run=${run} />`;
   const sayNow = story(told?.events?.[0]?.n === n || !told?.events?.[0]?.n ? told?.events?.[0] : null);
   const moment_ = told?.events?.[0] ? moment(told.events[0].at) : null;

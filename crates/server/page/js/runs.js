@@ -16,7 +16,7 @@ const DIALECTS = ['plan', 'steps', 'workflow', 'agent', 'evolve'];
 function Row({ run, at, chosen, choose, waits }) {
   const took = moment(run.ended) - moment(run.started);
   return html`<a class=${`run-row${chosen ? ' chosen' : ''}`} href=${link('run', run.run_id)} id=${`run-${at}`} onMouseEnter=${() => choose(at)} tabindex="-1">
-    <${Status} of=${statusOf(run)} />
+    <${Status} of=${statusOf(run)} why=${statusOf(run) === 'stopped' ? t('stopped-why') : ''} />
     <span class="run-what"><span class="run-name"><b><${Text} of=${run.name ?? run.run_id} max=${100} /></b> <span class="mono muted"><${Text} of=${run.run_id} max=${60} /></span>
       ${waits > 0 && html`<span class="tag is-asks">◆ ${t('n-ask', { n: waits })}</span>`}</span>
       ${run.fault && html`<span class="run-fault" title=${plain(run.fault.message ?? run.fault.kind).slice(0, 600)}><${Text} of=${run.fault.message ?? run.fault.kind} max=${300} /></span>`}</span>

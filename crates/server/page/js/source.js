@@ -7,13 +7,13 @@ import { store } from './ui.js';
 import { t } from './words.js';
 import { embedded } from './embedded.js';
 
-/** Whether the server can be reached, and who one is: `operator`, `viewer`, or nobody yet. */
-export const connection = store(/** @type {{state: string, role: string}} */ ({ state: 'connecting', role: 'operator' }));
+/** Whether the server can be reached, and who one is: `operator`, `viewer`, or nobody yet; and whether it has ever let one in. */
+export const connection = store({ state: 'connecting', role: 'operator', known: false });
 
 /** @param {string} state @param {string} [role] */
 function connected(state, role) {
   const was = connection.get();
-  if (was.state !== state || (role && was.role !== role)) connection.set({ state, role: role ?? was.role });
+  if (was.state !== state || (role && was.role !== role)) connection.set({ state, role: role ?? was.role, known: was.known || state === 'up' });
 }
 
 /** @param {Record<string, any> | undefined} query */

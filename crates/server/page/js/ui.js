@@ -2,7 +2,7 @@
 import { h, render, Fragment } from '../vendor/preact.js';
 import { useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback } from '../vendor/hooks.js';
 import htm from '../vendor/htm.js';
-import { t } from './words.js';
+import { t, wordOf } from './words.js';
 import { pieces } from './text.js';
 
 /** @typedef {any} Node What preact can show. */
@@ -117,8 +117,8 @@ const STATUS_SIGN = {
 };
 
 /** A status, by colour, sign and word: never by colour alone. */
-export function Status({ of, quiet = false }) {
-  return html`<span class=${`status is-${of}`} title=${t(of)}>
+export function Status({ of, quiet = false, why = '' }) {
+  return html`<span class=${`status is-${of}`} title=${why || t(of)}>
     <i aria-hidden="true">${STATUS_SIGN[of] ?? '·'}</i>${quiet ? html`<span class="unseen">${t(of)}</span>` : html`<span>${t(of)}</span>`}
   </span>`;
 }
@@ -127,7 +127,7 @@ export function Status({ of, quiet = false }) {
 export function Problem({ of }) {
   if (!of) return null;
   return html`<div class="problem" role="alert">
-    <b><${Text} of=${of.title ?? t('went-wrong')} /></b>
+    <b><${Text} of=${of.title ? wordOf('problem', String(of.title)) : t('went-wrong')} /></b>
     ${of.detail && html`<p><${Text} of=${of.detail} /></p>`}
     ${of.help && html`<p class="muted"><${Text} of=${of.help} /></p>`}
   </div>`;

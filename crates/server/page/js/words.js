@@ -47,3 +47,13 @@ export function t(key, given) {
   const text = LANGUAGES[now][key] ?? english[key] ?? key;
   return given ? text.replace(/\{(\w+)\}/g, (_, name) => String(given[name] ?? '')) : text;
 }
+
+/**
+ * A word of a closed set that the server has, such as the kinds of events. One that is not known here is shown itself.
+ * @param {string} set @param {string} raw
+ */
+export function wordOf(set, raw) {
+  const key = `${set}-${raw}`;
+  const text = t(key);
+  return text === key ? raw.replace(/_/g, ' ') : text;
+}
