@@ -1,7 +1,7 @@
 //! Many runs at once: driven by `selvedge serve`, and by a process that drives them itself.
 
 use crate::measure::{cpu_s, emit, folder, middle, setting};
-use crate::server::{Client, Process};
+use crate::server::{Process, ask_beside_others};
 use crate::{Result, plans};
 use selvedge_host::options::EVERY_ROLE;
 use selvedge_host::{Environment, Host, RunOptions};
@@ -9,10 +9,9 @@ use selvedge_runtime::Controls;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Bytes of the stack of a client.
-const CLIENT_STACK: usize = 256 * 1024;
+use tokio::task::{JoinSet, LocalSet};
 
 /// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, of which as many clients ask for one each at the
 /// same time, and by a process that drives them itself and begins all at once.
@@ -52,19 +51,17 @@ pub(crate) fn served(scale: f64) -> Result<()> {
 
 /// Begins so many runs by as many clients who ask at the same time; how long until all have begun, and until all have completed.
 fn through(server: &Process, plan: &Value, runs: usize) -> Result<(f64, f64)> {
-    let start = json!({"document": plan}).to_string();
+    let start: Arc<str> = json!({"document": plan}).to_string().into();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
-    std::thread::scope(|scope| {
-        let client = || {
-            let mut asking = Client::of(server.address()).map_err(|error| error.to_string())?;
-            asking.post("/v1/runs", &start).map_err(|error| error.to_string())
-        };
-        // They do little: a small stack each.
-        let clients: std::io::Result<Vec<_>> = (0..runs)
-            .map(|_| std::thread::Builder::new().stack_size(CLIENT_STACK).spawn_scoped(scope, client))
-            .collect();
-        for client in clients? {
-            client.join().map_err(|_| "a client panicked")??;
+    LocalSet::new().block_on(&runtime, async {
+        let mut clients = JoinSet::new();
+        for _ in 0..runs {
+            let (address, start) = (server.address().to_owned(), Arc::clone(&start));
+            clients.spawn_local(async move { ask_beside_others(&address, "POST", "/v1/runs", &start).await });
+        }
+        while let Some(begun) = clients.join_next().await {
+            begun??;
         }
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
@@ -93,7 +90,7 @@ fn driven(folder: &Path, model: &str, runs: usize) -> Result<f64> {
     let plan = folder.join("plan.json");
     let began = Instant::now();
     runtime.block_on(async {
-        let mut tasks = tokio::task::JoinSet::new();
+        let mut tasks = JoinSet::new();
         for _ in 0..runs {
             let (host, plan, options) = (host.clone(), plan.clone(), options.clone());
             tasks.spawn(async move {

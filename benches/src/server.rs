@@ -88,53 +88,32 @@ impl Drop for Process {
     }
 }
 
-/// One who asks several things, over one connection.
-pub(crate) struct Client {
-    address: String,
-    stream: BufReader<TcpStream>,
-}
-
-impl Client {
-    pub(crate) fn of(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        Ok(Self { address: address.to_owned(), stream: BufReader::new(stream) })
-    }
-
-    /// Sends a body, and reads the whole answer, which has to be that something was done.
-    pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<()> {
-        let (address, length) = (&self.address, body.len());
-        let request =
-            format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n{body}");
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.stream.read_line(&mut head)? == 0 {
-                return Err("the server has closed the connection".into());
-            }
-        }
-        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-        let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-        let length =
-            length.and_then(|(_, length)| length.trim().parse().ok()).ok_or("an answer without a length")?;
-        let mut answer = vec![0; length];
-        self.stream.read_exact(&mut answer)?;
-        match head.starts_with("HTTP/1.1 2") {
-            true => Ok(()),
-            false => Err(format!("{head}{}", String::from_utf8_lossy(&answer)).into()),
-        }
-    }
-}
-
 fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    )?;
+    stream.write_all(request(address, method, path, body).as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
+    body_of(answer)
+}
+
+/// The same of one of many who ask at the same time.
+pub(crate) async fn ask_beside_others(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    stream.write_all(request(address, method, path, body).as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    body_of(answer)
+}
+
+fn request(address: &str, method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// The body of an answer that says that something was done.
+fn body_of(answer: String) -> Result<String> {
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("the server gave no answer")?;
     match head.starts_with("HTTP/1.1 2") {
         true => Ok(body.to_owned()),

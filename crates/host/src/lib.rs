@@ -105,7 +105,7 @@ pub use answer::Answer;
 pub use begun::{Begun, ForkedFrom};
 pub use check::{Check, Checked};
 pub use config::Config;
-pub use defined::{Defined, defined};
+pub use defined::{Defined, Definitions};
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
 pub use fork::{DryRun, ForkOptions, Forkable};

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::drives::Drives;
 use crate::feed::Feeds;
 use crate::kept::Kept;
-use crate::look::threads;
+use crate::look::{self, threads};
 use crate::metrics::Metrics;
 use crate::page;
 use crate::problem::Problem;
@@ -17,11 +17,11 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use selvedge_dialects::DocumentLimits;
 use selvedge_host::options::RunOptions;
 use selvedge_host::timeline::Followed;
-use selvedge_host::{Config, Error, Host, report, secrets, stores};
+use selvedge_host::{Config, Definitions, Error, Host, report, secrets, stores};
 use selvedge_runtime::{Reading, graph_of};
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -96,13 +96,15 @@ impl Said<'_> {
         let timeline = self.get("/timeline", "")?;
         let names = timeline.get("nodes").and_then(Value::as_array).into_iter().flatten();
         let names = names.filter_map(|node| node.get("name")?.as_str());
+        let app = self.app;
+        let written = Definitions::read(&app.host.environment, &app.store.run(self.run)?, &app.limits);
         let mut nodes = Map::new();
         // Of nodes that are asked for by name it is told what each of their calls was shown.
         let mut all = String::new();
         for name in names {
-            let part = quoted(name);
-            nodes.insert(name.to_owned(), self.get(&format!("/nodes/{part}"), "")?);
-            let _ = write!(all, "&node={part}");
+            let node = look::nodes::object(app, (self.run, name), None, written.as_ref())?;
+            nodes.insert(name.to_owned(), node);
+            let _ = write!(all, "&node={}", quoted(name));
         }
         Ok(json!({
             "run": run,
@@ -162,6 +164,7 @@ fn history(app: &App, run: &str) -> Result<History, Problem> {
     let mut reading = Reading::open(&app.store, run)?;
     let mut followed = Followed::new(reading.graph());
     let mut grown: BTreeMap<String, Grown> = BTreeMap::new();
+    let mut here: BTreeSet<String> = BTreeSet::new();
     let (mut used, mut before) = (Vec::new(), None);
     let last = app.store.last_event(run)?;
     reading.records(1, last, |record| {
@@ -172,11 +175,10 @@ fn history(app: &App, run: &str) -> Result<History, Problem> {
             used.push((n, selvedge_runtime::usage(&followed.state)));
         }
         let view = followed.state.view();
-        let mut gone: Vec<String> =
-            grown.iter().filter(|(_, thread)| thread.gone.is_none()).map(|(name, _)| name.clone()).collect();
+        let mut now = BTreeSet::new();
         for (name, thread) in view.threads() {
-            gone.retain(|known| *known != *name);
-            let known = grown.entry(name.into_owned()).or_default();
+            let known = grown.entry(name.to_string()).or_default();
+            now.insert(name.into_owned());
             known.gone = None;
             let (had, has) = (known.messages.len(), thread.len());
             known.messages.truncate(has);
@@ -185,9 +187,10 @@ fn history(app: &App, run: &str) -> Result<History, Problem> {
                 known.messages.extend(new.into_iter().map(|message| brought(message, n)));
             }
         }
-        for name in gone {
-            grown.entry(name).or_default().gone = Some(n);
+        for name in here.difference(&now) {
+            grown.entry(name.clone()).or_default().gone = Some(n);
         }
+        here = now;
     })?;
     let threads = grown
         .into_iter()

@@ -120,12 +120,16 @@ pub(crate) fn serve(args: &ServeArgs, common: &Common, ui: &Ui) -> Result<Exit, 
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const FILES: u64 = 16 * 1024;
+    const TABLE: i32 = 4 * 1024 - 1;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(FILES, |most| most.min(FILES));
     if current.is_some_and(|current| current < wanted) {
         // With fewer it serves fewer.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
+    // The system's table of them has room from here on: to make it larger later, each time it is full, stops all threads that open one
+    // for tens of milliseconds, and there is only this one yet.
+    let _ = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), TABLE);
 }
 
 fn token(file: impl AsRef<Path>) -> Result<Token, Error> {

@@ -35,6 +35,12 @@ impl<'s> Naming<'s> {
         self.found.get_or_init(|| self.look()).get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// All names, each with its places in the order of the document.
+    pub fn all(self) -> BTreeMap<String, Vec<Span>> {
+        self.found.get_or_init(|| self.look());
+        self.found.into_inner().unwrap_or_default()
+    }
+
     fn look(&self) -> BTreeMap<String, Vec<Span>> {
         let mut found = BTreeMap::new();
         if let Some(root) = selvedge_dialects::json::parse(self.source, &self.limits, &mut Diagnostics::new())

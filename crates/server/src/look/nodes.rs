@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::{EffectId, Request};
 use selvedge_host::timeline::CallKind;
-use selvedge_host::{defined, report};
+use selvedge_host::{Definitions, report};
 use serde_json::{Value, json};
 
 /// Requests that are shown as they were sent: those of the last calls.
@@ -14,17 +14,29 @@ const REQUESTS: usize = 20;
 
 /// `GET /v1/runs/{id}/nodes/{node}`.
 pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
-    let (id, name) = (app.run_id(call)?, call.part("node"));
-    let at = call.number("at");
-    let info = app.store.run(&id)?;
-    let (mut object, sent) = app.kept.look(&id, at, |run, _| {
-        let (def, row) = report::find(&id, &run.state, &run.timeline, name)?;
+    let id = app.run_id(call)?;
+    let written = Definitions::read(&app.host.environment, &app.store.run(&id)?, &app.limits);
+    Ok(Reply::json(object(app, (&id, call.part("node")), call.number("at"), written.as_ref())?))
+}
+
+/// A node of a run, as of an event.
+///
+/// # Errors
+/// There is no such node.
+pub(crate) fn object(
+    app: &App,
+    (id, name): (&str, &str),
+    at: Option<u64>,
+    written: Option<&Definitions>,
+) -> Result<Value, Problem> {
+    let (mut object, sent) = app.kept.look(id, at, |run, _| {
+        let (def, row) = report::find(id, &run.state, &run.timeline, name)?;
         let mut object = report::node(name, def, row);
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("run_id".to_owned(), id.as_str().into());
+            fields.insert("run_id".to_owned(), id.into());
             fields.insert("at".to_owned(), run.state.events().into());
             fields.insert("definition".to_owned(), json!(def));
-            let place = defined(&app.host.environment, &info, &app.limits, def);
+            let place = written.and_then(|written| written.of(def));
             fields.insert("place".to_owned(), json!(place));
         }
         let visit = row.and_then(|row| row.visits.last());
@@ -38,14 +50,14 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
     })?;
     // As they were when they were asked for, the first one first: each is a step from the one before.
     for (place, effect, n) in sent.into_iter().rev() {
-        let request = app.kept.look(&id, Some(n), |run, _| Ok(request(&run.state, &effect)))?;
+        let request = app.kept.look(id, Some(n), |run, _| Ok(request(&run.state, &effect)))?;
         let calls = object.get_mut("calls").and_then(Value::as_array_mut);
         let call = calls.and_then(|calls| calls.get_mut(place)?.as_object_mut());
         if let Some((call, request)) = call.zip(request) {
             call.insert("request".to_owned(), request);
         }
     }
-    Ok(Reply::json(object))
+    Ok(object)
 }
 
 /// What a model was asked: messages in order, tools and schema.
