@@ -27,8 +27,8 @@ pub(crate) struct Kept {
     runs: Mutex<VecDeque<Named>>,
 }
 
-/// A run with its id.
-type Named = (String, Arc<Mutex<Run>>);
+/// A run with its id; nothing yet until it has been opened, which those who look at others do not wait for.
+type Named = (String, Arc<Mutex<Option<Run>>>);
 
 /// A run that is kept.
 struct Run {
@@ -69,25 +69,24 @@ impl Kept {
         look: impl FnOnce(&Followed, Journal<'_>) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         let (at, events) = moment(&self.store, id, at)?;
-        let run = self.run(id)?;
+        let run = self.run(id);
         let mut run = locked(&run);
+        let run = match &mut *run {
+            Some(run) => run,
+            none => none.insert(Run::open(&self.store, id)?),
+        };
         let (followed, shown) = run.at(at)?;
         look(followed, Journal { events, shown })
     }
 
-    fn run(&self, id: &str) -> Result<Arc<Mutex<Run>>, Problem> {
+    fn run(&self, id: &str) -> Arc<Mutex<Option<Run>>> {
         let mut runs = locked(&self.runs);
-        if let Some(at) = runs.iter().position(|(known, _)| known == id)
-            && let Some(found) = runs.remove(at)
-        {
-            let run = Arc::clone(&found.1);
-            runs.push_front(found);
-            return Ok(run);
-        }
-        let run = Arc::new(Mutex::new(Run::open(&self.store, id)?));
-        runs.push_front((id.to_owned(), Arc::clone(&run)));
+        let known = runs.iter().position(|(known, _)| known == id).and_then(|at| runs.remove(at));
+        let named = known.unwrap_or_else(|| (id.to_owned(), Arc::default()));
+        let run = Arc::clone(&named.1);
+        runs.push_front(named);
         runs.truncate(RUNS);
-        Ok(run)
+        run
     }
 }
 

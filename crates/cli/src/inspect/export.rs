@@ -10,7 +10,7 @@ use crate::ui::Ui;
 use selvedge_host::archive::{self, Exported};
 use selvedge_host::report::with_head;
 use selvedge_host::text::counted;
-use selvedge_host::{Config, Error};
+use selvedge_host::{Config, Error, NewFile};
 use selvedge_store::Store;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -20,6 +20,8 @@ use std::path::Path;
 
 /// Sources that are named.
 pub(crate) const SHOWN: usize = 5;
+/// Events of a run of which a page is not there at once.
+const MANY: u64 = 10_000;
 
 /// What every event has, of whichever version.
 #[derive(Deserialize)]
@@ -62,20 +64,14 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
 
 /// Writes a page with the run inside (S-31).
 fn page(store: Store, run: &str, file: &Path, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let new = NewFile::at(file)?;
+    let events = store.last_event(run)?;
+    if events > MANY {
+        ui.note(&format!("{} are put into a page, which takes a while", counted(events, "event")));
+    }
     let page = selvedge_server::sealed(&ui.host(common)?, store, run)?;
-    let bytes = page.html.len() as u64;
-    let written = std::fs::File::create_new(file).and_then(|mut out| out.write_all(page.html.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} is there already", file.display());
-            Error::usage("C-14", "file-exists", &message)
-                .help("name a file that is not there yet, or move this one away")
-        }
-        _ => {
-            let message = format!("{} can't be written: {error}", file.display());
-            Error::environment("C-14", "not-written", &message)
-        }
-    })?;
+    let html = page.html.as_bytes();
+    let bytes = new.write(|new, out| out.write_all(html).map_err(|error| new.unwritable(&error)))?;
     let ui = guarded(ui);
     if ui.json {
         let object = json!({"run_id": page.run, "file": file, "bytes": bytes, "events": page.events});

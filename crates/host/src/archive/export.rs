@@ -5,10 +5,10 @@ use super::chain::chain;
 use super::texts::Texts;
 use crate::config::Config;
 use crate::error::Error;
+use crate::new_file::NewFile;
 use crate::secrets;
 use selvedge_store::Store;
 use selvedge_store::archive::{ArchivedRun, Writer};
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// What was written.
@@ -27,13 +27,7 @@ pub struct Exported {
 /// A file of that name is there, a key of this process is in the run (C-06), the run is damaged (E-44) or too large, or the file can't be
 /// written.
 pub fn export(store: &Store, config: &Config, run: &str, file: &Path) -> Result<Exported, Error> {
-    let unwritable = |error: std::io::Error| {
-        let message = format!("{} can't be written: {error}", file.display());
-        Error::environment("C-14", "archive", &message).help("check the path and the room on the disk")
-    };
-    if file.symlink_metadata().is_ok() {
-        return Err(taken(file));
-    }
+    let new = NewFile::at(file)?;
     let known = secrets::named(config);
     let (mut writer, mut texts) = (Writer::new(store), Texts::of(store));
     let runs = chain(store, run)?;
@@ -55,29 +49,9 @@ pub fn export(store: &Store, config: &Config, run: &str, file: &Path) -> Result<
             &String::from_utf8_lossy(&store.get_blob(*hash)?),
         )?;
     }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Beside its place, so that it gets there in one step.
-    let fresh = tempfile::Builder::new().prefix(".selvedge-export-").tempfile_in(folder);
-    // The name that it has on its way is nobody's business.
-    let fresh = fresh.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => unwritable(std::io::Error::other("its folder is not there")),
-        kind => unwritable(kind.into()),
-    })?;
-    let mut out = BufWriter::with_capacity(1 << 16, fresh);
-    writer.write(&texts.hashes, &mut out).map_err(|error| super::failed(file, error))?;
-    out.flush().map_err(unwritable)?;
-    let fresh = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
-    fresh.as_file().sync_all().map_err(unwritable)?;
-    let bytes = fresh.as_file().metadata().map_err(unwritable)?.len();
-    fresh.persist_noclobber(file).map_err(|error| match error.error.kind() {
-        std::io::ErrorKind::AlreadyExists => taken(file),
-        _ => unwritable(error.error),
+    let bytes = new.write(|_, out| {
+        writer.write(&texts.hashes, out).map_err(|error| super::failed(file, error))?;
+        Ok(())
     })?;
     Ok(Exported { runs, tools: texts.tools.into_keys().collect(), bytes })
-}
-
-fn taken(file: &Path) -> Error {
-    let message = format!("{} is there already", file.display());
-    Error::usage("C-14", "file-exists", &message)
-        .help("name a file that is not there yet, or move this one away")
 }
