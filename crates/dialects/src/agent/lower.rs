@@ -325,7 +325,8 @@ impl Lowering<'_> {
     /// What stands for an answer where no model gives one.
     fn plain(&self) -> Option<Vec<Draft>> {
         let answer = "The task was not finished, and no model has given this answer: {{integrate.error.message}}. {{stopped}}{{heading}}{{response}}";
-        let plain = json!({"final_answer": answer, "reasoning_summary": "Put together without a model."});
+        // Who scores answers needs what was found without the words around it (V-04).
+        let plain = json!({"final_answer": answer, "reasoning_summary": "Put together without a model.", "last_response": "{{response}}"});
         let unanswered = "no model has given the answer: {{integrate.error.message}}";
         Some(vec![warn("agent-stopped", unanswered)?, set("final", plain)?])
     }

@@ -93,7 +93,7 @@ fn after(library: GraphIx) -> Option<Vec<Step>> {
 /// One task: it is run, and what it answers is judged where a model has to.
 fn task(score: Score) -> Option<Graph> {
     let run = vec![call(&op::task(), json!({"task": "{{task}}", "settings": "{{settings}}"}))?];
-    let judged = "size(string(run.output.prediction)) > 0 && 'answer' in task";
+    let judged = "run.output.prediction != null && run.output.prediction != '' && 'answer' in task";
     let mut ways = vec![done("answer")];
     if score == Score::Judge {
         ways.insert(0, when(judged, "judge"));

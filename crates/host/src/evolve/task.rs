@@ -183,8 +183,15 @@ fn came_of(store: &Store, ended: &RunInfo, given: &Given) -> Result<Operated, Er
     if ended.status == RunStatus::Completed {
         let answer = view.result("integrator").map(|result| result.output.clone()).unwrap_or_default();
         let part = |name: &str| answer.get(name).cloned();
-        set("prediction", part("final_answer").unwrap_or_else(|| view.output().clone()));
-        set("reasoning", part("reasoning_summary").unwrap_or_else(|| json!("")));
+        let said = part("final_answer").unwrap_or_else(|| view.output().clone());
+        // Where no model has given the answer, what was found is the prediction, and not the words that say why (V-04).
+        let (prediction, reasoning) = match part("last_response") {
+            Some(found) if found.as_str().is_none_or(|found| found.trim().is_empty()) => (Value::Null, said),
+            Some(found) => (found, said),
+            None => (said, part("reasoning_summary").unwrap_or_else(|| json!(""))),
+        };
+        set("prediction", prediction);
+        set("reasoning", reasoning);
     }
     let fault = state.ended().and_then(|(_, fault)| fault);
     if let Some(fault) = fault {
