@@ -75,7 +75,10 @@ impl Heard for Told {
         }
         let done = match standing.done {
             0 => String::new(),
-            done => format!(", {done} of them done before"),
+            // Whoever has changed an option, as that of scores, is not to take these for the work of it.
+            done => format!(
+                ", {done} of them done before, with the options of then (another --out does them anew)"
+            ),
         };
         self.line(&known, &format!("{}{done}", counted(standing.tasks, "task")));
     }
