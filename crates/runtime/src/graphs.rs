@@ -11,9 +11,10 @@ const KEPT: (usize, usize) = (4, 1 << 20);
 /// How many are found again for as long as somebody has them, however long they are.
 const IN_USE: usize = 16;
 
-#[derive(Default)]
+/// Graphs by their hashes, the latest first.
 struct Lately {
     kept: VecDeque<(BlobHash, Arc<Graph>)>,
+    /// Long ones are not kept, but no more than one of each is read while somebody has it.
     in_use: VecDeque<(BlobHash, Weak<Graph>)>,
 }
 
@@ -30,16 +31,15 @@ impl Lately {
     }
 
     fn keep(&mut self, hash: BlobHash, graph: &Arc<Graph>, bytes: usize) {
-        if self.find(hash).is_some() {
-            return;
-        }
-        if bytes <= KEPT.1 {
+        if bytes <= KEPT.1 && !self.kept.iter().any(|(known, _)| *known == hash) {
             self.kept.push_front((hash, Arc::clone(graph)));
             self.kept.truncate(KEPT.0);
         }
         self.in_use.retain(|(_, graph)| graph.strong_count() > 0);
-        self.in_use.push_front((hash, Arc::downgrade(graph)));
-        self.in_use.truncate(IN_USE);
+        if !self.in_use.iter().any(|(known, _)| *known == hash) {
+            self.in_use.push_front((hash, Arc::downgrade(graph)));
+            self.in_use.truncate(IN_USE);
+        }
     }
 }
 
@@ -79,4 +79,27 @@ pub(crate) fn of(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, Loa
     );
     lately().keep(hash, &graph, bytes.len());
     Ok(graph)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is short is kept although somebody has it, also once others had taken its place; what is long only as long as somebody has it.
+    #[test]
+    fn graphs_are_found_again() {
+        let mut lately = Lately { kept: VecDeque::new(), in_use: VecDeque::new() };
+        let hash = |n: usize| BlobHash::of(&[u8::try_from(n).unwrap()]);
+        let (short, long) = (Arc::<Graph>::default(), Arc::<Graph>::default());
+        lately.keep(hash(0), &short, 1);
+        lately.keep(hash(9), &long, KEPT.1 + 1);
+        (1..=KEPT.0).for_each(|n| lately.keep(hash(n), &Arc::default(), 1));
+        assert!(Arc::ptr_eq(&lately.find(hash(0)).unwrap(), &short) && lately.kept.len() == KEPT.0);
+        lately.keep(hash(0), &short, 1);
+        drop(short);
+        assert!(lately.find(hash(0)).is_some());
+        assert!(Arc::ptr_eq(&lately.find(hash(9)).unwrap(), &long));
+        drop(long);
+        assert!(lately.find(hash(9)).is_none());
+    }
 }

@@ -64,7 +64,7 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
 
 /// Writes a page with the run inside (S-31).
 fn page(store: Store, run: &str, file: &Path, common: &Common, ui: &Ui) -> Result<Exit, Error> {
-    let new = NewFile::at(file)?;
+    let new = NewFile::at(file)?.shared();
     let events = store.last_event(run)?;
     if events > MANY {
         ui.note(&format!("{} are put into a page, which takes a while", counted(events, "event")));
