@@ -37,7 +37,7 @@
 //! | `served` | 1,000 runs driven by `selvedge serve`, model of 50 ms, durable, and the same without a server |
 //! | `server` | `selvedge serve`: a list of 100,000 runs, and what it costs when nothing goes on |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
-//! | `W1-one`, `W3-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
+//! | `W1-one`, `W3-one`, `W5-one`, `steps-one`, `served-one` | one size of one variant, in the process that those start for it |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
 //! | `serve` | the model that `all` talks to |
 //! | `mcp-server` | the MCP server that `mcp` calls |
@@ -132,6 +132,7 @@ fn bench() -> Result<()> {
         "answer-one" => driven::answer_one(),
         "watchers" => server::watchers(),
         "served" => served::served(scale),
+        "served-one" => served::one(),
         "server" => server::server(scale),
         "oneshot" => runs::oneshot(),
         "all" => all::all(),

@@ -20,6 +20,7 @@ mod drive;
 mod durations;
 mod failure;
 mod frames;
+mod how_far;
 mod inspect;
 mod live;
 mod names;

@@ -16,7 +16,7 @@ use crate::tools::Pins;
 use crate::{compose, resume, secrets};
 use selvedge_engine::{Budget, EDITION, Input, Record, Start, State};
 use selvedge_runtime::{Clock, SystemClock, graph_to_store};
-use selvedge_store::{Entry, NewRun, RunStatus, Store};
+use selvedge_store::{Commit, DriverLock, Entry, NewRun, RunStatus, Store};
 use selvedge_tools::Catalogue;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ impl Host {
     pub async fn prepare(&self, asked: Asked) -> Result<Ready, Error> {
         let Asked { id, name, parent, config, mut options, what } = asked;
         let (script, hash) = (options.script.clone(), options.script_hash.clone());
-        let prepared = self.prepared((what, name, parent), &config, &mut options).await;
+        // Boxed, as what begins is below: it is large, and who waits for it may be kept much longer.
+        let prepared = Box::pin(self.prepared((what, name, parent), &config, &mut options)).await;
         let (catalogue, models, begins) = prepared.map_err(|error| config.explained(error))?;
         let script_changed = script == options.script && hash.is_some() && hash != options.script_hash;
         Ok(Ready { id, config, options, catalogue, models, script_changed, begins })
@@ -87,10 +88,12 @@ impl Host {
                 let store = self.store(&state_dir).map_err(Error::before_run)?;
                 start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
             }
-            Begins::Run { run, lock, inputs } => resume::begin((run, lock, inputs), &models).await?,
+            Begins::Run { run, lock, inputs } => {
+                Box::pin(resume::begin((run, lock, inputs), &models)).await?
+            }
             Begins::Fork { source, changed } => {
                 let (chosen, with) = ((id.as_str(), &options, &config), (&models, &catalogue));
-                fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
+                Box::pin(fork::begin(chosen, with, source, changed, self.observer.as_ref())).await?
             }
         };
         let children = self.children(&store);
@@ -145,9 +148,22 @@ async fn start(
     compiled: Compiled,
 ) -> Result<Started, Error> {
     let lock = store.drive(id)?;
+    let pinned = compiled.graph.tools.values().map(|tool| &**tool);
+    Box::pin(record::pin(&store, catalogue, pinned, &secrets::named(config))).await?;
+    let (created, started) = first(store, (id, options, config), models, compiled, lock)?;
+    created.await.map_err(Error::before_run)?;
+    Ok(started)
+}
+
+/// A new run with its first event, and what it is told of when it is durable.
+fn first(
+    store: Arc<Store>,
+    (id, options, config): (&str, &RunOptions, &Config),
+    models: &Models,
+    compiled: Compiled,
+    lock: DriverLock,
+) -> Result<(Commit, Started), Error> {
     let Compiled { graph, initial, name, dialect, budget: caps, parent } = compiled;
-    let pinned = graph.tools.values().map(|tool| &**tool);
-    record::pin(&store, catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
         |error: serde_json::Error| Error::internal(&format!("the run can't be written: {error}"));
     let (hash, stored) = graph_to_store(&store, &graph)?;
@@ -186,6 +202,5 @@ async fn start(
         Some(stored) => store.create_run_with_graph(run, stored, first),
         None => store.create_run(run, first),
     };
-    created.await.map_err(Error::before_run)?;
-    Ok(Started { store, state, graph, info, lock, inputs: Vec::new(), source: None, fork: None })
+    Ok((created, Started { store, state, graph, info, lock, inputs: Vec::new(), source: None, fork: None }))
 }

@@ -9,7 +9,6 @@ use selvedge_runtime::{Controls, DriveError, Driven, Driver, Halt, Journal, RunH
 use selvedge_store::{DriverLock, RunInfo, Store};
 use selvedge_tools::Catalogue;
 use std::sync::Arc;
-use tokio::task::{JoinError, JoinHandle};
 
 /// A run that this process may drive.
 pub struct Begun {
@@ -69,27 +68,24 @@ impl Begun {
         Ok(halt)
     }
 
-    /// Drives the run in a task of its own, which keeps it while it waits for a person: answers and a cancel reach it by the handle
-    /// and from other processes (E-43). Its tools are closed with the task's end; dropping either lets the run go on.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start(self) -> (RunHandle, JoinHandle<Result<Driven, JoinError>>) {
-        let (store, id) = (Arc::clone(&self.store), self.id.clone());
+    /// A handle to the run, and what drives it as long as that is polled: it keeps the run while that waits for a person, and answers and
+    /// a cancel reach it by the handle and from other processes (E-43). Its tools are closed at the end.
+    pub fn driven(self) -> (RunHandle, impl Future<Output = Driven> + Send + use<>) {
+        let (store, id, catalogue) = (Arc::clone(&self.store), self.id.clone(), self.catalogue);
         let journal = Journal::stored(self.store, self.id.as_str(), self.state.events());
-        let (handle, task) = self.driver.start(&self.id, self.state, journal, self.inputs, Some(self.lock));
-        let catalogue = self.catalogue;
-        let task = tokio::spawn(async move {
-            let driven = task.await;
-            if let Ok(Driven { state, halt: Ok(Halt::Ended), .. }) = &driven {
+        let (handle, driven) =
+            self.driver.driven(&self.id, self.state, journal, self.inputs, Some(self.lock));
+        let driven = async move {
+            let driven = driven.await;
+            if let Driven { state, halt: Ok(Halt::Ended), .. } = &driven {
                 cancel_children(&store, &id, state).await;
             }
             if let Some(catalogue) = catalogue {
                 catalogue.close().await;
             }
             driven
-        });
-        (handle, task)
+        };
+        (handle, driven)
     }
 
     /// The state that the journal leaves: what a failed assertion, or a commit that failed, left behind is none (E-03, E-17).

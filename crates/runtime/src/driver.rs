@@ -337,20 +337,18 @@ impl Drive<'_> {
 
     /// Makes records durable, tells of them, and dispatches what they request.
     async fn keep(&mut self, records: Vec<Record>, settled: Vec<Settled>) -> Result<(), DriveError> {
-        // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
         let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
         self.alarms.note(self.state, &records, &*self.driver.clock);
-        let listened = self.listeners.as_ref().is_some_and(Listeners::any);
-        let shown = (listened || self.driver.watcher.is_some()).then(|| records.clone());
         self.spans.note(self.state, &records);
-        let commit = self.journal.append(records, self.state, settled);
+        let commit = self.journal.append(&records, self.state, settled);
+        // Only what is durable may be seen or sent (E-04).
         keep_flying(commit, &mut self.flying, &mut self.inbox).await?;
-        if let Some(shown) = shown.filter(|shown| !shown.is_empty()) {
+        if !records.is_empty() {
             if let Some(watcher) = &self.driver.watcher {
-                watcher.events(self.state, &shown);
+                watcher.events(self.state, &records);
             }
-            if let Some(listeners) = self.listeners.as_ref().filter(|_| listened) {
-                listeners.send(shown, self.state.events());
+            if let Some(listeners) = self.listeners.as_ref().filter(|listeners| listeners.any()) {
+                listeners.send(records, self.state.events());
             }
         }
         if let Some(listeners) = &self.listeners {
@@ -370,7 +368,7 @@ impl Drive<'_> {
         let record = Record { at: self.state.tick(self.driver.clock.now_ms()), event };
         // What the panic left behind need not be a state; the journal's fold is one.
         let _ = catch_unwind(AssertUnwindSafe(|| self.state.apply_record(&record)));
-        self.journal.append(vec![record], self.state, Vec::new()).await?;
+        self.journal.append(&[record], self.state, Vec::new()).await?;
         Ok(Halt::Poisoned)
     }
 

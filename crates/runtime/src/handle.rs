@@ -10,8 +10,8 @@ use selvedge_store::{DriverLock, InboxEntry, InboxWatch, Store, StoreError};
 use serde_json::Value;
 use std::future::pending;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -29,8 +29,9 @@ const RETRIES: (u32, Duration) = (8, Duration::from_millis(250));
 /// for a person.
 #[derive(Clone, Debug)]
 pub struct RunHandle {
-    commands: mpsc::Sender<GivenCommand>,
-    batches: broadcast::WeakSender<EventBatch>,
+    /// Boxed: a channel has room for all that may wait from its beginning, and most runs are never told anything.
+    commands: mpsc::Sender<Box<GivenCommand>>,
+    batches: Weak<Batches>,
     next: Arc<AtomicU64>,
     stop: Stop,
 }
@@ -39,8 +40,8 @@ impl RunHandle {
     /// A handle, and what a driver is given of it.
     pub fn new(stop: Stop) -> (Self, Controls) {
         let (commands, given) = mpsc::channel(QUEUED);
-        let listeners = Listeners { batches: broadcast::Sender::new(BEHIND), next: Arc::default() };
-        let (batches, next) = (listeners.batches.downgrade(), Arc::clone(&listeners.next));
+        let listeners = Listeners::default();
+        let (batches, next) = (Arc::downgrade(&listeners.batches), Arc::clone(&listeners.next));
         let handle = Self { commands, batches, next, stop: stop.clone() };
         (handle, Controls { stop, commands: Some(given), listeners: Some(listeners), ..Controls::default() })
     }
@@ -52,7 +53,7 @@ impl RunHandle {
     pub async fn give(&self, command: Command) -> Result<(), Refusal> {
         let (reply, replied) = oneshot::channel();
         let given = GivenCommand { command: Ok(command), sender: Sender::Handle(reply) };
-        self.commands.send(given).await.map_err(|_| Refusal::NotDriven)?;
+        self.commands.send(Box::new(given)).await.map_err(|_| Refusal::NotDriven)?;
         replied.await.unwrap_or(Err(Refusal::NotDriven))
     }
 
@@ -83,7 +84,7 @@ impl RunHandle {
     /// The run's events from now on, each once it is durable.
     pub fn events(&self) -> Events {
         let batches = match self.batches.upgrade() {
-            Some(batches) => batches.subscribe(),
+            Some(batches) => batches.get_or_init(|| broadcast::Sender::new(BEHIND)).subscribe(),
             None => broadcast::channel(1).1,
         };
         // Behind the subscription: what is sent between the two comes, and is no surprise.
@@ -175,7 +176,7 @@ pub(crate) enum Sender {
 #[derive(Debug, Default)]
 pub struct Controls {
     stop: Stop,
-    commands: Option<mpsc::Receiver<GivenCommand>>,
+    commands: Option<mpsc::Receiver<Box<GivenCommand>>>,
     listeners: Option<Listeners>,
     inbox: Option<Inbox>,
     /// What was given while nobody drove.
@@ -184,10 +185,13 @@ pub struct Controls {
     abandoned: bool,
 }
 
+/// What listeners are sent, from the first of them on: to most runs nobody listens.
+type Batches = OnceLock<broadcast::Sender<EventBatch>>;
+
 /// Who listens to a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Listeners {
-    batches: broadcast::Sender<EventBatch>,
+    batches: Arc<Batches>,
     /// The number of the event that comes next; 0 while nobody drives.
     next: Arc<AtomicU64>,
 }
@@ -195,7 +199,7 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
-        self.batches.receiver_count() > 0
+        self.batches.get().is_some_and(|batches| batches.receiver_count() > 0)
     }
 
     /// So many events are durable.
@@ -206,8 +210,10 @@ impl Listeners {
     /// Sends the last events of so many.
     pub(crate) fn send(&self, records: Vec<Record>, events: u64) {
         let first = (events + 1).saturating_sub(records.len() as u64);
-        // Nobody listens any more.
-        let _ = self.batches.send(EventBatch::Events { first, records: records.into() });
+        if let Some(batches) = self.batches.get() {
+            // Nobody listens any more.
+            let _ = batches.send(EventBatch::Events { first, records: records.into() });
+        }
     }
 }
 
@@ -323,7 +329,7 @@ impl Controls {
                 };
                 // What comes together shares a commit.
                 let more = std::iter::from_fn(|| self.commands.as_mut()?.try_recv().ok());
-                Ok(std::iter::once(first).chain(more.take(QUEUED)).collect())
+                Ok(std::iter::once(first).chain(more.take(QUEUED)).map(|given| *given).collect())
             }
             entries = from_inbox => Ok(entries?.into_iter().map(GivenCommand::from).collect()),
         }
@@ -348,10 +354,8 @@ pub struct Driven {
 }
 
 impl Driver {
-    /// Drives a run in a task of its own. While there is a handle a run that waits for a person is kept, and goes on with
-    /// the answer. `lock` is given back with the task's end.
-    ///
-    /// Whoever needs what it came to awaits the task; dropping that, too, lets the run go on.
+    /// Drives a run in a task of its own, as [`Self::driven`] does. Whoever needs what it came to awaits the task; dropping that, too,
+    /// lets the run go on.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -363,11 +367,25 @@ impl Driver {
         inputs: Vec<Input>,
         lock: Option<DriverLock>,
     ) -> (RunHandle, JoinHandle<Driven>) {
+        let (handle, driven) = self.driven(run, state, journal, inputs, lock);
+        (handle, tokio::spawn(driven))
+    }
+
+    /// A handle to a run, and what drives it as long as that is polled. While there is a handle a run that waits for a person is kept, and
+    /// goes on with the answer. `lock` is given back at the end.
+    pub fn driven(
+        self,
+        run: &str,
+        state: State,
+        journal: Journal,
+        inputs: Vec<Input>,
+        lock: Option<DriverLock>,
+    ) -> (RunHandle, impl Future<Output = Driven> + Send + use<>) {
         let (handle, mut controls) = RunHandle::new(Stop::default());
         controls.connect(&journal, state.events());
         let run: Arc<str> = run.into();
-        let task = tokio::spawn(async move {
-            let mut driven = Driven { state, journal, halt: Ok(Halt::Waiting) };
+        let mut driven = Driven { state, journal, halt: Ok(Halt::Waiting) };
+        let driven = async move {
             let mut inputs = inputs;
             loop {
                 let Driven { state, journal, halt } = &mut driven;
@@ -391,7 +409,7 @@ impl Driver {
             }
             drop(lock);
             driven
-        });
-        (handle, task)
+        };
+        (handle, driven)
     }
 }

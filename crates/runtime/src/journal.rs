@@ -35,21 +35,21 @@ impl Journal {
     /// If it could not be made durable; then nothing of it was kept.
     pub(crate) async fn append(
         &mut self,
-        records: Vec<Record>,
+        records: &[Record],
         state: &State,
         settled: Vec<Settled>,
     ) -> Result<(), DriveError> {
         match self {
-            Self::Memory(kept) => kept.extend(records),
+            Self::Memory(kept) => kept.extend_from_slice(records),
             Self::Stored { store, run, events } => {
                 let mut entries = Vec::with_capacity(records.len());
-                for (n, record) in (*events + 1..).zip(&records) {
+                for (n, record) in (*events + 1..).zip(records) {
                     let json = serde_json::to_string(&record.event).map_err(DriveError::unwritable)?;
                     entries.push(Entry { n, at_ms: record.at, json });
                 }
                 let count = entries.len() as u64;
                 store.room().await;
-                let update = if entries.is_empty() { None } else { update(state, &records) };
+                let update = if entries.is_empty() { None } else { update(state, records) };
                 store.append_and_settle(run, entries, update, settled).await?;
                 *events += count;
             }

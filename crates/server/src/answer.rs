@@ -66,9 +66,9 @@ impl App {
             let message = "this token is for who looks, and not for who acts";
             return Err(Problem::new(StatusCode::FORBIDDEN, "S-02", "may-not-act", message));
         }
-        let query = request.uri().query().unwrap_or_default();
-        let mut call = Call::new(route.query, parts, query, request.headers().clone())?;
-        call.body = self.body(request).await?;
+        let (head, body) = request.into_parts();
+        let mut call = Call::new(route.query, parts, head.uri.query().unwrap_or_default(), head.headers)?;
+        call.body = self.body(body).await?;
         match route.handler {
             Handler::Async(handler) => handler(self, call).await,
             Handler::Blocking(handler) => blocking(move || handler(&self, &call)).await,
@@ -108,8 +108,8 @@ impl App {
         }
     }
 
-    async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Problem> {
-        let read = Limited::new(request.into_body(), self.body_bytes()).collect();
+    async fn body(&self, body: Incoming) -> Result<Bytes, Problem> {
+        let read = Limited::new(body, self.body_bytes()).collect();
         match tokio::time::timeout(BODY, read).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
@@ -138,7 +138,7 @@ impl App {
                 Ok(Reply::json(json!({"role": role, "version": env!("CARGO_PKG_VERSION")})))
             }
             Method::POST => {
-                let body = self.body(request).await?;
+                let body = self.body(request.into_body()).await?;
                 let given: Value = serde_json::from_slice(&body).unwrap_or_default();
                 let given = given.get("token").and_then(Value::as_str);
                 let given = given.filter(|given| self.tokens.role(Some(given)).is_some());

@@ -4,6 +4,7 @@ use crate::feed::Feeds;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::webhooks::Webhooks;
+use futures_util::FutureExt;
 use hyper::StatusCode;
 use selvedge_engine::{EffectId, Record, RunStatus, State};
 use selvedge_host::library::record;
@@ -13,6 +14,7 @@ use selvedge_runtime::{Delta, Driven, RunHandle, Watcher};
 use selvedge_store::{RunStatus as StoredStatus, RunUpdate, RunsPage, Store};
 use serde_json::json;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -148,13 +150,15 @@ impl Drives {
         let watcher = Arc::new(Told { feeds, metrics, webhooks, run: begun.id.clone(), waits });
         begun.driver.watcher = Some(Arc::clone(&watcher) as Arc<dyn Watcher>);
         let id = begun.id.clone();
-        let (handle, task) = begun.start();
+        let (handle, driven) = begun.driven();
         self.lock().insert(id.clone(), Driving { handle, watcher });
         let drives = Arc::clone(self);
         tokio::spawn(async move {
-            let driven = task.await.ok().and_then(Result::ok);
+            // A run that comes upon a bug has ended here, too, and the panic was told where it happened.
+            let driven = AssertUnwindSafe(driven).catch_unwind().await.ok();
             if let Some(driven) = driven.filter(|driven| record::calls_library(&driven.state)) {
-                drives.record(&id, driven).await;
+                // Most runs have none, and each is kept for as long as its run goes on.
+                Box::pin(drives.record(&id, driven)).await;
             }
             drives.lock().remove(&id);
             if let Some(feed) = drives.feeds.watched(&id) {

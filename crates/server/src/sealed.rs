@@ -15,6 +15,7 @@ use crate::webhooks::Webhooks;
 use hyper::{HeaderMap, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use selvedge_dialects::DocumentLimits;
+use selvedge_engine::ThreadView;
 use selvedge_host::options::RunOptions;
 use selvedge_host::timeline::Followed;
 use selvedge_host::{Config, Definitions, Error, Host, report, secrets, stores};
@@ -39,14 +40,21 @@ pub struct Sealed {
 
 /// Makes the page of a run: read-only, and in need of nothing else. Keys are redacted as everywhere.
 ///
+/// `progress` is told how far each of its steps is: what it does, how much of that is done, and of how much.
+///
 /// # Errors
 /// There is no such run, or it can't be read.
-pub fn sealed(host: &Host, store: Store, run: &str) -> Result<Sealed, Error> {
+pub fn sealed(
+    host: &Host,
+    store: Store,
+    run: &str,
+    progress: &dyn Fn(&str, u64, u64),
+) -> Result<Sealed, Error> {
     let store = Arc::new(store);
     let run = stores::find_run(&store, run)?;
     let app = looking(host, &store);
-    let said = Said { app: &app, run: &run };
-    let history = history(&app, &run).map_err(|problem| problem.error())?;
+    let said = Said { app: &app, run: &run, progress };
+    let history = said.history().map_err(|problem| problem.error())?;
     let events = history.events;
     let inside = said.all(history).map_err(|problem| problem.error())?;
     let html = page::sealed(&app.shown(&inside.to_string()))?;
@@ -85,6 +93,7 @@ fn looking(host: &Host, store: &Arc<Store>) -> App {
 struct Said<'a> {
     app: &'a App,
     run: &'a str,
+    progress: &'a dyn Fn(&str, u64, u64),
 }
 
 impl Said<'_> {
@@ -94,17 +103,28 @@ impl Said<'_> {
         // The page has threads by themselves.
         run.as_object_mut().and_then(|run| run.remove("threads"));
         let timeline = self.get("/timeline", "")?;
-        let names = timeline.get("nodes").and_then(Value::as_array).into_iter().flatten();
-        let names = names.filter_map(|node| node.get("name")?.as_str());
+        let rows = timeline.get("nodes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let names = rows.iter().filter_map(|node| node.get("name")?.as_str());
         let app = self.app;
         let written = Definitions::read(&app.host.environment, &app.store.run(self.run)?, &app.limits);
         let mut nodes = Map::new();
+        let mut requests = Vec::new();
         // Of nodes that are asked for by name it is told what each of their calls was shown.
         let mut all = String::new();
-        for name in names {
-            let node = look::nodes::object(app, (self.run, name), None, written.as_ref())?;
+        for (done, name) in (0..).zip(names) {
+            (self.progress)("looking at nodes", done, rows.len() as u64);
+            let (node, sent) = look::nodes::without_requests(app, (self.run, name), None, written.as_ref())?;
             nodes.insert(name.to_owned(), node);
+            requests.extend(sent.into_iter().map(|sent| (sent, name)));
             let _ = write!(all, "&node={}", quoted(name));
+        }
+        // In their order in the journal, so that each is a step from the one before, whichever nodes they are of.
+        requests.sort_by_key(|(sent, _)| sent.n);
+        for (done, (sent, name)) in (0..).zip(&requests) {
+            (self.progress)("looking at requests", done, requests.len() as u64);
+            if let Some(node) = nodes.get_mut(*name) {
+                sent.put(app, self.run, node)?;
+            }
         }
         Ok(json!({
             "run": run,
@@ -131,10 +151,66 @@ impl Said<'_> {
     fn events(&self) -> Result<Vec<Value>, Problem> {
         let store = &self.app.store;
         let names = selvedge_engine::State::new(graph_of(store, &store.run(self.run)?)?);
+        let last = store.last_event(self.run)?;
         let events = store.journal(self.run, 1)?.map(|entry| {
-            report::event(&names, &entry?).map_err(|error| Error::internal(&error.to_string()).into())
+            let entry = entry?;
+            (self.progress)("writing events", entry.n, last);
+            report::event(&names, &entry).map_err(|error| Error::internal(&error.to_string()).into())
         });
         events.collect()
+    }
+
+    fn history(&self) -> Result<History, Problem> {
+        let Self { app, run, progress } = self;
+        let mut reading = Reading::open(&app.store, run)?;
+        let mut followed = Followed::new(reading.graph());
+        let mut grown: BTreeMap<String, Grown> = BTreeMap::new();
+        let (mut used, mut before) = (Vec::new(), None);
+        let last = app.store.last_event(run)?;
+        reading.records(1, last, |record| {
+            let status = followed.state.status();
+            followed.take(record);
+            let n = followed.state.events();
+            progress("reading events", n, last);
+            let usage = followed.state.usage();
+            if before.replace(usage) != Some(usage) {
+                used.push((n, selvedge_runtime::usage(&followed.state)));
+            }
+            let view = followed.state.view();
+            let mut look = |name: &str, thread: ThreadView<'_>| {
+                if !grown.contains_key(name) {
+                    grown.insert(name.to_owned(), Grown::default());
+                }
+                let Some(known) = grown.get_mut(name) else { return };
+                known.gone = None;
+                let (had, has) = (known.messages.len(), thread.len());
+                known.messages.truncate(has);
+                if has > had {
+                    let new = threads::messages(&followed, &thread, had, has);
+                    known.messages.extend(new.into_iter().map(|message| brought(message, n)));
+                }
+            };
+            // To look at all threads after each event takes minutes where there are a thousand.
+            let touched = view.touched(&record.event).filter(|_| status == followed.state.status());
+            if let Some(touched) = touched {
+                touched.for_each(|(name, thread)| look(&name, thread));
+                return;
+            }
+            let mut now = BTreeSet::new();
+            for (name, thread) in view.threads() {
+                look(&name, thread);
+                now.insert(name.into_owned());
+            }
+            for (name, thread) in &mut grown {
+                if thread.gone.is_none() && !now.contains(name) {
+                    thread.gone = Some(n);
+                }
+            }
+        })?;
+        let threads = grown
+            .into_iter()
+            .map(|(name, thread)| (name, json!({"messages": thread.messages, "gone": thread.gone})));
+        Ok(History { threads: threads.collect(), used, events: last })
     }
 }
 
@@ -158,44 +234,6 @@ struct History {
     /// What the run had used, with the event from which on.
     used: Vec<(u64, Value)>,
     events: u64,
-}
-
-fn history(app: &App, run: &str) -> Result<History, Problem> {
-    let mut reading = Reading::open(&app.store, run)?;
-    let mut followed = Followed::new(reading.graph());
-    let mut grown: BTreeMap<String, Grown> = BTreeMap::new();
-    let mut here: BTreeSet<String> = BTreeSet::new();
-    let (mut used, mut before) = (Vec::new(), None);
-    let last = app.store.last_event(run)?;
-    reading.records(1, last, |record| {
-        followed.take(record);
-        let n = followed.state.events();
-        let usage = followed.state.usage();
-        if before.replace(usage) != Some(usage) {
-            used.push((n, selvedge_runtime::usage(&followed.state)));
-        }
-        let view = followed.state.view();
-        let mut now = BTreeSet::new();
-        for (name, thread) in view.threads() {
-            let known = grown.entry(name.to_string()).or_default();
-            now.insert(name.into_owned());
-            known.gone = None;
-            let (had, has) = (known.messages.len(), thread.len());
-            known.messages.truncate(has);
-            if has > had {
-                let new = threads::messages(&followed, &thread, had, has);
-                known.messages.extend(new.into_iter().map(|message| brought(message, n)));
-            }
-        }
-        for name in here.difference(&now) {
-            grown.entry(name.clone()).or_default().gone = Some(n);
-        }
-        here = now;
-    })?;
-    let threads = grown
-        .into_iter()
-        .map(|(name, thread)| (name, json!({"messages": thread.messages, "gone": thread.gone})));
-    Ok(History { threads: threads.collect(), used, events: last })
 }
 
 fn brought(mut message: Value, n: u64) -> Value {

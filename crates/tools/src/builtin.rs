@@ -17,6 +17,7 @@ use selvedge_runtime::ports::Printing;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 /// How much of the name of a field that there is not goes into a message.
 const LONGEST_NAME: usize = 100;
@@ -53,6 +54,16 @@ impl Builtin {
             Self::Python => "python",
             Self::Shell => "shell",
         }
+    }
+
+    /// Their definitions, made once in a process: they are the same for all runs.
+    pub(crate) fn definitions(shell_approval: bool) -> impl Iterator<Item = (Self, Arc<ToolDef>)> {
+        static MADE: LazyLock<[Vec<Arc<ToolDef>>; 2]> = LazyLock::new(|| {
+            [false, true].map(|approval| Builtin::ALL.map(|one| Arc::new(one.definition(approval))).into())
+        });
+        let [without, with] = &*MADE;
+        let made = if shell_approval { with } else { without };
+        Self::ALL.into_iter().zip(made.iter().cloned())
     }
 
     /// Its definition, with A-22's effects and outputs.

@@ -6,6 +6,7 @@ mod shown;
 use crate::args::Common;
 use crate::block_on::block_on;
 use crate::failure::{Exit, text};
+use crate::how_far::HowFar;
 use crate::options::for_reading;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -15,9 +16,9 @@ use selvedge_host::options::{inputs, seconds};
 use selvedge_host::prepare::findings::kind_of;
 use selvedge_host::{Error, RunOptions, Simulated};
 use selvedge_world::{Search, World, one, search};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Simulates a document.
 pub(crate) fn simulate(args: &SimulateArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
@@ -71,9 +72,14 @@ fn searched<T: Send + 'static>(
     block_on(0, async move {
         let signals = Signals::listen(&told);
         let _quietly = signals.only_asking();
-        let progress = Progress::new(seeds, told);
+        let far = HowFar::new(told);
         let mut done = tokio::task::spawn_blocking(move || {
-            let tell = |done| progress.at(done);
+            let tell = |done: u64| {
+                far.at(|now| {
+                    let left = now.as_secs_f64() / done.max(1) as f64 * seeds.saturating_sub(done) as f64;
+                    format!("simulate: {done} of {seeds} seeds, about {left:.0} s left")
+                });
+            };
             work(&simulated.world, &Search { seeds, threads, stop: &stop, progress: &tell })
         });
         let late = async {
@@ -91,32 +97,4 @@ fn searched<T: Send + 'static>(
         };
         result.map_err(|error| Error::internal(&error.to_string()))
     })?
-}
-
-/// Tells on stderr how far it is, if it takes longer than a second.
-struct Progress {
-    seeds: u64,
-    ui: Ui,
-    began: Instant,
-    told: Mutex<Duration>,
-}
-
-impl Progress {
-    fn new(seeds: u64, ui: Ui) -> Self {
-        Self { seeds, ui, began: Instant::now(), told: Mutex::default() }
-    }
-
-    fn at(&self, done: u64) {
-        const EACH: Duration = Duration::from_secs(2);
-        let now = self.began.elapsed();
-        // Who can't tell now, as another thread does, tells another time.
-        let Ok(mut told) = self.told.try_lock() else { return };
-        let first = *told == Duration::ZERO && now >= Duration::from_secs(1);
-        if !first && (*told == Duration::ZERO || now < *told + EACH) {
-            return;
-        }
-        *told = now;
-        let left = now.as_secs_f64() / done.max(1) as f64 * self.seeds.saturating_sub(done) as f64;
-        self.ui.note(&format!("simulate: {done} of {} seeds, about {left:.0} s left", self.seeds));
-    }
 }

@@ -6,6 +6,7 @@ use super::page::{Page, clean};
 use super::{find, guarded, unreadable};
 use crate::args::Common;
 use crate::failure::Exit;
+use crate::how_far::HowFar;
 use crate::ui::Ui;
 use selvedge_host::archive::{self, Exported};
 use selvedge_host::report::with_head;
@@ -20,8 +21,6 @@ use std::path::Path;
 
 /// Sources that are named.
 pub(crate) const SHOWN: usize = 5;
-/// Events of a run of which a page is not there at once.
-const MANY: u64 = 10_000;
 
 /// What every event has, of whichever version.
 #[derive(Deserialize)]
@@ -65,11 +64,10 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
 /// Writes a page with the run inside (S-31).
 fn page(store: Store, run: &str, file: &Path, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let new = NewFile::at(file)?.shared();
-    let events = store.last_event(run)?;
-    if events > MANY {
-        ui.note(&format!("{} are put into a page, which takes a while", counted(events, "event")));
-    }
-    let page = selvedge_server::sealed(&ui.host(common)?, store, run)?;
+    let far = HowFar::new(ui.clone());
+    let page = selvedge_server::sealed(&ui.host(common)?, store, run, &|step, done, of| {
+        far.at(|_| format!("export: {step}, {done} of {of}"));
+    })?;
     let html = page.html.as_bytes();
     let bytes = new.write(|new, out| out.write_all(html).map_err(|error| new.unwritable(&error)))?;
     let ui = guarded(ui);

@@ -24,7 +24,8 @@ async fn begun(folder: &Path) -> (Host, Begun) {
 async fn a_driver_hears_what_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let (host, run) = begun(folder.path()).await;
-    let (handle, task) = run.start();
+    let (handle, driven) = run.driven();
+    let task = tokio::spawn(driven);
     while host.load("r").unwrap().state.asks().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -32,7 +33,7 @@ async fn a_driver_hears_what_is_said() {
         panic!("somebody drives it");
     };
     assert!(run.state.asks().is_empty());
-    let driven = task.await.unwrap().unwrap();
+    let driven = task.await.unwrap();
     assert_eq!((driven.halt.unwrap(), driven.state.status()), (Halt::Ended, RunStatus::Completed));
     drop(handle);
     assert!(host.answer("r", &Answer::new("yes")).await.err().unwrap().is("unknown-ask"));

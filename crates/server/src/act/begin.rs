@@ -166,13 +166,14 @@ impl Asking {
         let app = Arc::clone(app);
         let begun = tokio::spawn(async move {
             let begun = app.host.begin(ready).await?;
-            // A fork has all that its source had, and its answer may be long.
-            let answer = blocking(move || {
+            let forked = begun.fork.is_some();
+            let answered = move || {
                 let (id, object) = (begun.id.clone(), look::runs::begun(&begun));
                 app.drives.drive(begun);
                 Ok(made(&id, object, StatusCode::CREATED))
-            });
-            let answer = answer.await;
+            };
+            // A fork has all that its source had, and its answer may be long.
+            let answer = if forked { blocking(answered).await } else { answered() };
             drop(making);
             answer
         });

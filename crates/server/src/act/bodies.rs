@@ -3,8 +3,8 @@
 use crate::problem::Problem;
 use schemars::JsonSchema;
 use selvedge_engine::Budget;
-use selvedge_host::RunOptions;
 use selvedge_host::options::{EVERY_ROLE, seconds};
+use selvedge_host::{Error, RunOptions};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -180,7 +180,8 @@ pub(crate) struct Checked {
 pub(crate) fn text(document: Value) -> Result<String, Problem> {
     match document {
         Value::String(text) => Ok(text),
-        Value::Object(_) => Ok(format!("{document:#}")),
+        Value::Object(_) => serde_json::to_string_pretty(&document)
+            .map_err(|error| Error::internal(&error.to_string()).into()),
         _ => Err(Problem::bad("bad-body", "the document is an object, or its text")),
     }
 }

@@ -20,16 +20,56 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
 }
 
 /// A node of a run, as of an event.
-///
-/// # Errors
-/// There is no such node.
-pub(crate) fn object(
+fn object(
     app: &App,
     (id, name): (&str, &str),
     at: Option<u64>,
     written: Option<&Definitions>,
 ) -> Result<Value, Problem> {
-    let (mut object, sent) = app.kept.look(id, at, |run, _| {
+    let (mut object, sent) = without_requests(app, (id, name), at, written)?;
+    // The first one first: each is a step from the one before.
+    for sent in sent.iter().rev() {
+        sent.put(app, id, &mut object)?;
+    }
+    Ok(object)
+}
+
+/// A request that a node has sent.
+pub(crate) struct Sent {
+    /// Which of the node's calls it is of.
+    call: usize,
+    effect: EffectId,
+    /// The event with which it was asked for.
+    pub(crate) n: u64,
+}
+
+impl Sent {
+    /// Puts the request into the node's object, as it was when it was asked for.
+    ///
+    /// # Errors
+    /// The run can't be read.
+    pub(crate) fn put(&self, app: &App, id: &str, object: &mut Value) -> Result<(), Problem> {
+        let request = app.kept.look(id, Some(self.n), |run, _| Ok(request(&run.state, &self.effect)))?;
+        let calls = object.get_mut("calls").and_then(Value::as_array_mut);
+        let call = calls.and_then(|calls| calls.get_mut(self.call)?.as_object_mut());
+        if let Some((call, request)) = call.zip(request) {
+            call.insert("request".to_owned(), request);
+        }
+        Ok(())
+    }
+}
+
+/// The same, and the requests that are still to be put into it, the last one first.
+///
+/// # Errors
+/// There is no such node.
+pub(crate) fn without_requests(
+    app: &App,
+    (id, name): (&str, &str),
+    at: Option<u64>,
+    written: Option<&Definitions>,
+) -> Result<(Value, Vec<Sent>), Problem> {
+    app.kept.look(id, at, |run, _| {
         let (def, row) = report::find(id, &run.state, &run.timeline, name)?;
         let mut object = report::node(name, def, row);
         if let Some(fields) = object.as_object_mut() {
@@ -42,22 +82,13 @@ pub(crate) fn object(
         let visit = row.and_then(|row| row.visits.last());
         let tried = visit.map(report::tried).unwrap_or_default();
         let sent = tried.iter().enumerate().rev().filter(|(_, (call, _))| call.kind == CallKind::Model);
-        let sent: Vec<(usize, EffectId, u64)> = sent
-            .take(REQUESTS)
-            .map(|(at, (_, attempt))| (at, attempt.effect.clone(), attempt.requested.n))
-            .collect();
-        Ok((object, sent))
-    })?;
-    // As they were when they were asked for, the first one first: each is a step from the one before.
-    for (place, effect, n) in sent.into_iter().rev() {
-        let request = app.kept.look(id, Some(n), |run, _| Ok(request(&run.state, &effect)))?;
-        let calls = object.get_mut("calls").and_then(Value::as_array_mut);
-        let call = calls.and_then(|calls| calls.get_mut(place)?.as_object_mut());
-        if let Some((call, request)) = call.zip(request) {
-            call.insert("request".to_owned(), request);
-        }
-    }
-    Ok(object)
+        let sent = sent.take(REQUESTS).map(|(call, (_, attempt))| Sent {
+            call,
+            effect: attempt.effect.clone(),
+            n: attempt.requested.n,
+        });
+        Ok((object, sent.collect()))
+    })
 }
 
 /// What a model was asked: messages in order, tools and schema.

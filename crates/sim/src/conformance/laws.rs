@@ -5,8 +5,10 @@ use super::compare::{data_out, metadata, observable};
 use super::messages::{invalid, short};
 use super::ports::Pace;
 use super::run::{Compiled, Seen, Session};
-use selvedge_engine::{Graph, Input, Record, RunStatus, State, View};
+use selvedge_engine::{Graph, Input, MessageIx, Record, RunStatus, State, ThreadView, View};
 use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many other orders of outcomes are tried.
@@ -24,6 +26,7 @@ pub fn check(
 ) -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
     wrong.extend(conversations(seen));
+    wrong.extend(touched(&session.graph, &session.records));
     if !case.order_matters && !case.options.sequential {
         let reference = summary(session, Some(seen));
         for seed in 0..ORDERS {
@@ -85,6 +88,28 @@ pub fn replay(graph: &Arc<Graph>, records: &[Record]) -> Option<String> {
     }
     let more = state.step().map(|event| format!("{event:?}"));
     more.map(|event| format!("the replay derives one more event (E-18): {event}"))
+}
+
+/// Who follows a run and looks only at the threads that an event can have changed has all of them, as they are, after every event (S-31).
+fn touched(graph: &Arc<Graph>, records: &[Record]) -> Option<String> {
+    let mut state = State::new(Arc::clone(graph));
+    let mut followed: BTreeMap<String, Vec<MessageIx>> = BTreeMap::new();
+    let as_it_is =
+        |(name, thread): (Cow<'_, str>, ThreadView<'_>)| (name.into_owned(), thread.numbers().collect());
+    for record in records {
+        let status = state.status();
+        state.apply_record(record);
+        let view = state.view();
+        let all: BTreeMap<String, Vec<MessageIx>> = view.threads().map(as_it_is).collect();
+        match view.touched(&record.event).filter(|_| state.status() == status) {
+            Some(touched) => followed.extend(touched.map(as_it_is)),
+            None => followed = all.clone(),
+        }
+        if followed != all {
+            return Some(format!("{:?} changes threads that it can't touch (S-31)", record.event));
+        }
+    }
+    None
 }
 
 /// Cuts the journal after each of its events beyond the first `from` and lets a new process go on (E-05).

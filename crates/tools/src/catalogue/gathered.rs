@@ -105,11 +105,9 @@ impl Gathered {
     }
 
     pub(super) fn builtins(&mut self, shell_approval: bool) {
-        let all = Builtin::ALL.map(|builtin| {
-            let def = Arc::new(builtin.definition(shell_approval));
-            (def.name.clone(), Kind::Builtin(builtin, def))
-        });
-        self.rank("the built-ins", all.into());
+        let all = Builtin::definitions(shell_approval);
+        let all = all.map(|(builtin, def)| (def.name.clone(), Kind::Builtin(builtin, def)));
+        self.rank("the built-ins", all.collect());
     }
 }
 

@@ -2,6 +2,7 @@
 //! frames and copies none of their conversations.
 
 use super::{RunStatus, View};
+use crate::event::Event;
 use crate::fault::Fault;
 use crate::graph::{Act, PathsOf};
 use crate::ids::{NodeIx, ThreadIx};
@@ -10,7 +11,7 @@ use crate::machine::node::Done;
 use crate::machine::opened::Children;
 use crate::messages::ThreadView;
 use crate::place::names::{Names, parts};
-use crate::place::{Instance, Place};
+use crate::place::{EffectPlace, Instance, Place};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -238,6 +239,37 @@ impl<'s> View<'s> {
         let threads = frame.frame.graph.threads.iter().filter(move |_| frame.own_threads);
         threads
             .filter_map(move |(ix, def)| Some((frame.names.thread(&def.name), self.thread_in(&frame, ix)?)))
+    }
+
+    /// The threads that the last event can have changed while the run's status is what it was, by name: those of the frame that it is about
+    /// and of the frames around that (S-31). `None` if it can have changed any of them, or which there are.
+    pub fn touched(self, event: &Event) -> Option<impl Iterator<Item = (Cow<'s, str>, ThreadView<'s>)>> {
+        let place = match event {
+            Event::NodeStarted { node, .. }
+            | Event::Opened { node, .. }
+            | Event::Appended { node, .. }
+            | Event::Published { node, .. }
+            | Event::Warned { node, .. }
+            // One that failed may hide what the nodes behind it did (P-20).
+            | Event::NodeFinished { node, fault: None, .. } => Place::parse(node)?,
+            Event::Requested { effect, .. }
+            | Event::Completed { effect, .. }
+            | Event::Retried { effect, .. }
+            | Event::Reused { effect, .. }
+            | Event::Refused { effect, .. } => EffectPlace::parse(&effect.0)?.place,
+            _ => return None,
+        };
+        let mut at = self.top();
+        let mut around = vec![at.clone()];
+        for step in place.frames.steps() {
+            at = self.instance(&at, at.frame.by_id(&step.node)?, &step.instance)?;
+            around.push(at.clone());
+        }
+        // With its end a path's threads may take the place of others (W-10).
+        if matches!(event, Event::NodeFinished { .. }) && !place.frames.is_root() && at.frame.is_over() {
+            return None;
+        }
+        Some(around.into_iter().flat_map(move |frame| self.threads_of(frame)))
     }
 
     fn thread_in(self, frame: &Named<'s>, thread: ThreadIx) -> Option<ThreadView<'s>> {

@@ -1,9 +1,12 @@
 //! A run that is driven by hand, and graphs to run.
 
+use selvedge_engine::ThreadView;
 pub(crate) use selvedge_engine::{
     Event, Failure, Fault, FaultKind, Graph, Input, ModelReply, Outcome, Request, RunStatus, Start, State,
 };
 pub(crate) use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 pub(crate) use std::sync::Arc;
 
 /// A flow of these nodes, and the graphs that they open.
@@ -174,10 +177,11 @@ pub(crate) fn replays(world: &World, graph: &Arc<Graph>) {
     replays_from(world, graph, 0);
 }
 
-/// The same of a run that began at that time.
+/// The same of a run that began at that time. Who follows it and looks only at threads that an event can have changed has all of them.
 pub(crate) fn replays_from(world: &World, graph: &Arc<Graph>, now: i64) {
     let mut state = State::new(Arc::clone(graph));
     state.tick(now);
+    let mut threads = BTreeMap::new();
     for (at, event) in world.journal.iter().enumerate() {
         let text = serde_json::to_string(event).unwrap();
         let event: Event = serde_json::from_str(&text).unwrap();
@@ -186,7 +190,19 @@ pub(crate) fn replays_from(world: &World, graph: &Arc<Graph>, now: i64) {
             None => state.step().unwrap_or_else(|| panic!("nothing at {at} in place of {text}")),
         };
         assert_eq!(serde_json::to_string(&derived).unwrap(), text, "at {at}");
+        let status = state.status();
         state.apply(&event);
+        let (view, lengths) = (state.view(), |(name, thread): (Cow<'_, str>, ThreadView<'_>)| {
+            (name.into_owned(), thread.len())
+        });
+        let all: BTreeMap<String, usize> = view.threads().map(lengths).collect();
+        // These graphs may have a name several times, which no document has.
+        let unique = view.threads().count() == all.len();
+        match view.touched(&event).filter(|_| unique && state.status() == status) {
+            Some(touched) => threads.extend(touched.map(lengths)),
+            None => threads.clone_from(&all),
+        }
+        assert_eq!(threads, all, "at {at}: {text} changes threads that it can't touch (S-31)");
     }
     assert_eq!(state.step(), None);
     assert_eq!(state.status(), world.state.status());
