@@ -13,19 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, LocalSet};
 
-/// Connections of a client that keeps them, as most do.
-const KEPT: usize = 100;
-
-/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server that is asked for all of them at the same time, each
-/// on a connection of its own, or for ten on each of 100 that are kept; and by a process that drives them itself and begins all at once.
-/// Each time both are new processes: one that has had as many runs before has its memory from the system already.
+/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, of which as many clients ask for one each at the
+/// same time, and by a process that drives them itself and begins all at once. Each time both are new processes: one that has had as
+/// many runs before has its memory from the system already.
 pub(crate) fn served(scale: f64) -> Result<()> {
     let runs = ((1_000.0 * scale) as usize).max(1);
     let model = Process::start(Command::new(std::env::current_exe()?).arg("serve"))?;
-    [runs, KEPT.min(runs)].into_iter().try_for_each(|connections| on(connections, runs, &model))
-}
-
-fn on(connections: usize, runs: usize, model: &Process) -> Result<()> {
     let plan = plans::chain(10);
     let mut took: [Vec<f64>; 9] = Default::default();
     for _ in 0..setting("BENCH_RUNS", 3.0) as usize {
@@ -35,7 +28,7 @@ fn on(connections: usize, runs: usize, model: &Process) -> Result<()> {
             &["--model", "mock?latency=50", "--base-url", &model.line, "--max-runs", "100000"],
         )?;
         let (before, client, answered) = (server.cpu_s()?, cpu_s(), model.cpu_s()?);
-        let (begun, by_server) = through(&server, &plan, runs, connections)?;
+        let (begun, by_server) = through(&server, &plan, runs)?;
         let (server_cpu, client_cpu) = (server.cpu_s()? - before, cpu_s() - client);
         let server_model = model.cpu_s()? - answered;
         drop(server);
@@ -53,25 +46,22 @@ fn on(connections: usize, runs: usize, model: &Process) -> Result<()> {
         took.map(middle);
     emit(
         "served",
-        json!({"runs": runs, "connections": connections, "server_s": by_server, "alone_s": alone, "times": times, "server_begun_s": begun,
+        json!({"runs": runs, "server_s": by_server, "alone_s": alone, "times": times, "server_begun_s": begun,
                "cpu_s": {"server": server_cpu, "clients": client_cpu, "model": server_model, "alone": alone_cpu, "model_alone": alone_model}}),
     );
     Ok(())
 }
 
-/// Begins so many runs on so many connections at the same time; how long until all have begun, and until all have completed.
-fn through(server: &Process, plan: &Value, runs: usize, connections: usize) -> Result<(f64, f64)> {
+/// Begins so many runs by as many clients who ask at the same time; how long until all have begun, and until all have completed.
+fn through(server: &Process, plan: &Value, runs: usize) -> Result<(f64, f64)> {
     let start: Arc<str> = json!({"document": plan}).to_string().into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
     LocalSet::new().block_on(&runtime, async {
         let mut clients = JoinSet::new();
-        for client in 0..connections {
+        for _ in 0..runs {
             let (address, start) = (server.address().to_owned(), Arc::clone(&start));
-            let times = runs / connections + usize::from(client < runs % connections);
-            clients.spawn_local(async move {
-                ask_beside_others(&address, ("POST", "/v1/runs", &start), times).await
-            });
+            clients.spawn_local(async move { ask_beside_others(&address, "POST", "/v1/runs", &start).await });
         }
         while let Some(begun) = clients.join_next().await {
             begun??;

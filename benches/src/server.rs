@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A process whose first line is its address, ended with this value.
 pub(crate) struct Process {
@@ -90,40 +90,25 @@ impl Drop for Process {
 
 fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(request(address, method, path, body, "close").as_bytes())?;
+    stream.write_all(request(address, method, path, body).as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     body_of(answer)
 }
 
-/// Asks the same so many times, one after the other, on one connection that is kept, beside others who do.
-pub(crate) async fn ask_beside_others(
-    address: &str,
-    (method, path, body): (&str, &str, &str),
-    times: usize,
-) -> Result<()> {
-    let request = request(address, method, path, body, "keep-alive");
-    let mut stream = tokio::io::BufReader::new(tokio::net::TcpStream::connect(address).await?);
-    for _ in 0..times {
-        stream.get_mut().write_all(request.as_bytes()).await?;
-        let (mut head, mut line) = (String::new(), String::new());
-        while stream.read_line(&mut line).await? > 2 {
-            head.push_str(&std::mem::take(&mut line).to_ascii_lowercase());
-        }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-        let mut body = vec![0; length.ok_or("the server gave no answer")?.trim().parse()?];
-        stream.read_exact(&mut body).await?;
-        if !head.starts_with("http/1.1 2") {
-            return Err(format!("{head}{}", String::from_utf8_lossy(&body)).into());
-        }
-    }
-    Ok(())
+/// The same of one of many who ask at the same time.
+pub(crate) async fn ask_beside_others(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    stream.write_all(request(address, method, path, body).as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    body_of(answer)
 }
 
-fn request(address: &str, method: &str, path: &str, body: &str, connection: &str) -> String {
+fn request(address: &str, method: &str, path: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: {connection}\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     )
 }
 

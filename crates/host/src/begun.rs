@@ -75,16 +75,17 @@ impl Begun {
         let journal = Journal::stored(self.store, self.id.as_str(), self.state.events());
         let (handle, driven) =
             self.driver.driven(&self.id, self.state, journal, self.inputs, Some(self.lock));
-        let driven = async move {
+        let driven = Box::pin(async move {
             let driven = driven.await;
+            // Boxed: otherwise each run has the room for it, which is five times its own, from its beginning on.
             if let Driven { state, halt: Ok(Halt::Ended), .. } = &driven {
-                cancel_children(&store, &id, state).await;
+                Box::pin(cancel_children(&store, &id, state)).await;
             }
             if let Some(catalogue) = catalogue {
-                catalogue.close().await;
+                Box::pin(catalogue.close()).await;
             }
             driven
-        };
+        });
         (handle, driven)
     }
 

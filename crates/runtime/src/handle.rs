@@ -385,7 +385,8 @@ impl Driver {
         controls.connect(&journal, state.events());
         let run: Arc<str> = run.into();
         let mut driven = Driven { state, journal, halt: Ok(Halt::Waiting) };
-        let driven = async move {
+        // Boxed, as it would be there twice in all that await it: once as it was given, and once as it is awaited.
+        let driven = Box::pin(async move {
             let mut inputs = inputs;
             loop {
                 let Driven { state, journal, halt } = &mut driven;
@@ -409,7 +410,7 @@ impl Driver {
             }
             drop(lock);
             driven
-        };
+        });
         (handle, driven)
     }
 }

@@ -59,11 +59,14 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, mut stop: watch:
                     let stream = Timely::new(stream);
                     match app.tls.clone() {
                         None => connection(stream, app, stop).await,
-                        // Who does not come to terms in time is nobody to be told.
+                        // Who does not come to terms in time is nobody to be told. Boxed: connections without it need no room for it.
                         Some(tls) => {
-                            if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
-                                connection(stream, app, stop).await;
-                            }
+                            Box::pin(async move {
+                                if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
+                                    connection(stream, app, stop).await;
+                                }
+                            })
+                            .await;
                         }
                     }
                     drop(permit);
