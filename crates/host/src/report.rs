@@ -13,7 +13,7 @@ mod version;
 pub use asked::asked;
 pub use events::{event, events, name_of, with_head};
 pub use forecast::{afresh, call_of, forecast};
-pub use node::{arguments, called, find, node, tool, tried};
+pub use node::{Nodes, arguments, called, node, tool, tried};
 pub use row::{failed_of, is_imported, row};
 pub use rung::{rung, spent};
 pub use said::{Said, said};

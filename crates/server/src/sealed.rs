@@ -111,13 +111,18 @@ impl Said<'_> {
         let mut requests = Vec::new();
         // Of nodes that are asked for by name it is told what each of their calls was shown.
         let mut all = String::new();
-        for (done, name) in (0..).zip(names) {
-            (self.progress)("looking at nodes", done, rows.len() as u64);
-            let (node, sent) = look::nodes::without_requests(app, (self.run, name), None, written.as_ref())?;
-            nodes.insert(name.to_owned(), node);
-            requests.extend(sent.into_iter().map(|sent| (sent, name)));
-            let _ = write!(all, "&node={}", quoted(name));
-        }
+        app.kept.look(self.run, None, |run, _| {
+            let known = report::Nodes::of(&run.state, &run.timeline);
+            for (done, name) in (0..).zip(names) {
+                (self.progress)("looking at nodes", done, rows.len() as u64);
+                let (node, sent) =
+                    look::nodes::without_requests(run, &known, (self.run, name), written.as_ref())?;
+                nodes.insert(name.to_owned(), node);
+                requests.extend(sent.into_iter().map(|sent| (sent, name)));
+                let _ = write!(all, "&node={}", quoted(name));
+            }
+            Ok(())
+        })?;
         // In their order in the journal, so that each is a step from the one before, whichever nodes they are of.
         requests.sort_by_key(|(sent, _)| sent.n);
         for (done, (sent, name)) in (0..).zip(&requests) {

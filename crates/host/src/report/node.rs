@@ -6,8 +6,9 @@ use crate::text::or_meant;
 use crate::timeline::{Attempt, Call, CallKind, NodeTimeline, Timeline, Visit};
 use selvedge_engine::graph::Node;
 use selvedge_engine::place::Place;
-use selvedge_engine::{Outcome, State};
+use selvedge_engine::{Graph, Outcome, State};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// Nodes that an error names.
 const NAMED: usize = 20;
@@ -85,34 +86,55 @@ pub fn called<'d>(def: &'d Node, asked: &str) -> (&'d str, &'d str) {
     }
 }
 
-/// The node that reports call so, or people are told it is (W-03), and what happened to it: of one in a loop, in the iteration that was
-/// last.
-///
-/// # Errors
-/// There is none.
-pub fn find<'s>(
-    run: &str,
-    state: &'s State,
+/// The nodes of a run by what reports call them, or people are told they are (W-03).
+pub struct Nodes<'s> {
+    graph: &'s Graph,
     timeline: &'s Timeline,
-    id: &str,
-) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
-    let graph = state.graph();
-    if let Some(def) = graph.nodes.values().find(|node| *node.id == *id || **node.shown_id() == *id) {
-        return Ok((def, timeline.root(&def.id)));
+    /// Those of the document's own graph.
+    root: HashMap<&'s str, &'s Node>,
+    /// Those of frames with what happened to them: of one in a loop, in the iteration that was last.
+    inner: HashMap<String, &'s NodeTimeline>,
+    /// All of them by their own ids.
+    by_id: HashMap<&'s str, &'s Node>,
+}
+
+impl<'s> Nodes<'s> {
+    /// Those of a run as it is.
+    pub fn of(state: &'s State, timeline: &'s Timeline) -> Self {
+        let graph = state.graph();
+        let (mut root, mut by_id, mut inner) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for node in graph.nodes.values() {
+            root.entry(&*node.id).or_insert(node);
+            root.entry(&**node.shown_id()).or_insert(node);
+        }
+        for node in graph.all_nodes() {
+            by_id.entry(&*node.id).or_insert(node);
+        }
+        for row in timeline.nodes().iter().filter(|row| !row.frame.is_root()) {
+            let place = Place { frames: row.frame.frames(), node: (&*row.node).into(), visit: 1 }.to_string();
+            inner.insert(state.report_name(&place).into_owned(), row);
+            inner.insert(state.told_name(&place).into_owned(), row);
+        }
+        Self { graph, timeline, root, inner, by_id }
     }
-    let named = |row: &&NodeTimeline| {
-        let place = Place { frames: row.frame.frames(), node: (&*row.node).into(), visit: 1 }.to_string();
-        !row.frame.is_root() && (*state.report_name(&place) == *id || *state.told_name(&place) == *id)
-    };
-    let inner = timeline.nodes().iter().rev().find(named);
-    let def = inner.and_then(|row| graph.all_nodes().find(|node| node.id == row.node));
-    if let Some(def) = def {
-        return Ok((def, inner));
+
+    /// The node that is called so in this run, and what happened to it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, run: &str, id: &str) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
+        if let Some(def) = self.root.get(id) {
+            return Ok((def, self.timeline.root(&def.id)));
+        }
+        let inner = self.inner.get(id).copied();
+        if let Some(def) = inner.and_then(|row| self.by_id.get(&*row.node)) {
+            return Ok((def, inner));
+        }
+        let known: Vec<&str> = self.graph.nodes.values().map(|node| &*node.id).collect();
+        let names = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = if known.len() > NAMED { ", …" } else { "" };
+        let help = or_meant(id, &known, &format!("its nodes are: {names}{more}"));
+        let message = format!("run {run} has no node \"{id}\"");
+        Err(Error::usage("C-15", "unknown-node", &message).help(&help))
     }
-    let known: Vec<&str> = graph.nodes.values().map(|node| &*node.id).collect();
-    let names = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let more = if known.len() > NAMED { ", …" } else { "" };
-    let help = or_meant(id, &known, &format!("its nodes are: {names}{more}"));
-    let message = format!("run {run} has no node \"{id}\"");
-    Err(Error::usage("C-15", "unknown-node", &message).help(&help))
 }

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::{EffectId, Request};
-use selvedge_host::timeline::CallKind;
+use selvedge_host::timeline::{CallKind, Followed};
 use selvedge_host::{Definitions, report};
 use serde_json::{Value, json};
 
@@ -26,7 +26,9 @@ fn object(
     at: Option<u64>,
     written: Option<&Definitions>,
 ) -> Result<Value, Problem> {
-    let (mut object, sent) = without_requests(app, (id, name), at, written)?;
+    let (mut object, sent) = app.kept.look(id, at, |run, _| {
+        without_requests(run, &report::Nodes::of(&run.state, &run.timeline), (id, name), written)
+    })?;
     // The first one first: each is a step from the one before.
     for sent in sent.iter().rev() {
         sent.put(app, id, &mut object)?;
@@ -59,36 +61,34 @@ impl Sent {
     }
 }
 
-/// The same, and the requests that are still to be put into it, the last one first.
+/// The same of one of the nodes of a run as it is, and the requests that are still to be put into it, the last one first.
 ///
 /// # Errors
 /// There is no such node.
 pub(crate) fn without_requests(
-    app: &App,
+    run: &Followed,
+    nodes: &report::Nodes<'_>,
     (id, name): (&str, &str),
-    at: Option<u64>,
     written: Option<&Definitions>,
 ) -> Result<(Value, Vec<Sent>), Problem> {
-    app.kept.look(id, at, |run, _| {
-        let (def, row) = report::find(id, &run.state, &run.timeline, name)?;
-        let mut object = report::node(name, def, row);
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("run_id".to_owned(), id.into());
-            fields.insert("at".to_owned(), run.state.events().into());
-            fields.insert("definition".to_owned(), json!(def));
-            let place = written.and_then(|written| written.of(def));
-            fields.insert("place".to_owned(), json!(place));
-        }
-        let visit = row.and_then(|row| row.visits.last());
-        let tried = visit.map(report::tried).unwrap_or_default();
-        let sent = tried.iter().enumerate().rev().filter(|(_, (call, _))| call.kind == CallKind::Model);
-        let sent = sent.take(REQUESTS).map(|(call, (_, attempt))| Sent {
-            call,
-            effect: attempt.effect.clone(),
-            n: attempt.requested.n,
-        });
-        Ok((object, sent.collect()))
-    })
+    let (def, row) = nodes.find(id, name)?;
+    let mut object = report::node(name, def, row);
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("run_id".to_owned(), id.into());
+        fields.insert("at".to_owned(), run.state.events().into());
+        fields.insert("definition".to_owned(), json!(def));
+        let place = written.and_then(|written| written.of(def));
+        fields.insert("place".to_owned(), json!(place));
+    }
+    let visit = row.and_then(|row| row.visits.last());
+    let tried = visit.map(report::tried).unwrap_or_default();
+    let sent = tried.iter().enumerate().rev().filter(|(_, (call, _))| call.kind == CallKind::Model);
+    let sent = sent.take(REQUESTS).map(|(call, (_, attempt))| Sent {
+        call,
+        effect: attempt.effect.clone(),
+        n: attempt.requested.n,
+    });
+    Ok((object, sent.collect()))
 }
 
 /// What a model was asked: messages in order, tools and schema.

@@ -8,7 +8,7 @@ use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
 use selvedge_engine::{Outcome, Printed};
 use selvedge_host::Error;
-use selvedge_host::report::{self, Said, called, find, tried};
+use selvedge_host::report::{self, Nodes, Said, called, tried};
 use selvedge_host::timeline::{Attempt, Call};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn of_process(output: &Value) -> Option<(i64, Printed)> {
 /// Prints a node as it is after event `at`, or now.
 pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
     let (state, timeline) = timeline::read(found, at, |_, _| {})?;
-    let (def, row) = find(found.run(), &state, &timeline, node)?;
+    let (def, row) = Nodes::of(&state, &timeline).find(found.run(), node)?;
     if ui.json {
         ui.result(&format!("{}\n", report::node(node, def, row)));
         return Ok(());
