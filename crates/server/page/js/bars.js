@@ -46,7 +46,8 @@ function spans(visit, bar, n, X, from, to) {
   return out.length > 40 ? out.slice(-40) : out;
 }
 
-function Bar({ model, bar, n, X, unit, to, chosen, choose, groups, folded, fold, recovered }) {
+function Bar({ now, bar, chosen, folded }) {
+  const { model, n, X, unit, to, groups, recovered } = now.current;
   const node = model.nodes[bar.node];
   const visit = node.visits[bar.visit];
   const future = bar.n0 > n;
@@ -68,13 +69,13 @@ function Bar({ model, bar, n, X, unit, to, chosen, choose, groups, folded, fold,
   const inner = folded ? tally : null;
   return html`<div class=${`bar k-${node.kind} is-${word}${chosen ? ' chosen' : ''}${group ? (folded ? ' folded' : ' open') : ''}`}
     style=${`transform:translate(${left}px,${bar.row * ROW}px);width:${width}px`} role="button" tabindex="-1" data-node=${node.node}
-    title=${whole} onClick=${() => choose(node.node)}
-    onDblClick=${() => group && fold(bar.group)}>
+    title=${whole} onClick=${() => now.current.choose(node.node)}
+    onDblClick=${() => bar.group && now.current.fold(bar.group)}>
     ${then !== null && html`<i class="rest" style=${`left:${then}px`}></i>`}
     ${inner && html`<i class="strip" aria-hidden="true">${['ran', 'failed', 'cancelled', 'running'].map((one) => inner[one] > 0 && html`<i class=${`is-${one}`} style=${`flex:${inner[one]}`}></i>`)}</i>`}
     ${bits.map((bit) => html`<i class=${`bit b-${bit.kind}`} style=${`left:${bit.x}px;width:${bit.w}px`}></i>`)}
     ${width > 30 && html`<span class="bar-text">${SIGN[word] && html`<b aria-hidden="true">${SIGN[word]}</b>`}${group && html`<b class="chev" aria-hidden="true"
-      onClick=${(event) => (event.stopPropagation(), fold(bar.group))}>${folded ? '▸' : '▾'}</b>`}<${Text} of=${node.id} max=${60} />${
+      onClick=${(event) => (event.stopPropagation(), now.current.fold(bar.group))}>${folded ? '▸' : '▾'}</b>`}<${Text} of=${node.id} max=${60} />${
       !group && width > 130 && node.name && node.name !== node.id && html`<em><${Text} of=${node.name} max=${80} /></em>`}${more && html`<em>${more}</em>`}${fill && html`<em class=${`fill${fill.n >= fill.need ? ' met' : ''}`}>⋈ ${fill.n}/${fill.need}</em>`}${
       inner && width > 150 && ['failed', 'cancelled', 'running'].map((one) => inner[one] > 0 && html`<em class=${`is-${one}`}>${inner[one]} ${t(one)}</em>`)}${say && html`<em><${Text} of=${say} max=${40} /></em>`}${rungs.length > 0 && html`<em class="mended">⚕ ${t('recovered')}</em>`}${again > 0 && html`<em class="again">×${again + 1}</em>`}</span>`}
   </div>`;
@@ -91,6 +92,9 @@ export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...re
   const out = [];
   const before = useRef(/** @type {Map<string, {is: any[], shown: any}>} */ (new Map()));
   const made = new Map();
+  /** What bars are drawn with. One that is kept as it was drawn holds this, and not the model of its moment with all that was in it. */
+  const now = useRef(/** @type {any} */ (null));
+  now.current = { model, n, X, unit, to, ...rest };
   /** @type {{left: number, right: number, count: number, worst: string} | null} */
   let heap = null;
   const drop = () => {
@@ -124,7 +128,7 @@ export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...re
     const key = `${bar.node}.${bar.visit}`;
     const was = when ? before.current.get(key) : undefined;
     const same = was && was.is.every((one, at) => one === is[at]);
-    const shown = same ? was.shown : html`<${Bar} key=${key} ...${{ model, bar, n, X, unit, to, ...rest }} chosen=${chosen} folded=${folded} />`;
+    const shown = same ? was.shown : html`<${Bar} key=${key} now=${now} bar=${bar} chosen=${chosen} folded=${folded} />`;
     made.set(key, { is, shown });
     out.push(shown);
   }
