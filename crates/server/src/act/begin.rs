@@ -40,6 +40,7 @@ pub(crate) fn named(app: Arc<App>, call: Call) -> Later {
 
 async fn begin(app: Arc<App>, call: &Call, start: Start) -> Result<Reply, Problem> {
     let asked = Asking::of(call, start.run_id.clone(), "")?;
+    let body = call.body.clone();
     asked
         .once(&app, move |app, id, digest| {
             let chosen = start.options.options()?;
@@ -52,8 +53,8 @@ async fn begin(app: Arc<App>, call: &Call, start: Start) -> Result<Reply, Proble
                 ..app.defaults.clone().under(chosen)
             };
             let file = match (start.document, start.name) {
-                (Some(document), None) => {
-                    options.given = Some(text(document)?);
+                (Some(_), None) => {
+                    options.given = Some(text(&body, &app.limits)?);
                     PathBuf::from("document.json")
                 }
                 (None, Some(name)) => app.documents()?.file(&name)?,
@@ -76,7 +77,8 @@ pub(crate) fn fork(app: Arc<App>, call: Call) -> Later {
         };
         // As it was asked for: `@` means another run once this one is there.
         let asked = Asking::of(&call, fork.run_id.clone(), call.part("id"))?;
-        asked.once(&app, move |app, id, digest| asked_fork(app, &source, fork, id, digest)).await
+        let body = call.body.clone();
+        asked.once(&app, move |app, id, digest| asked_fork(app, &source, (fork, &body), id, digest)).await
     })
 }
 
@@ -86,9 +88,10 @@ pub(crate) fn fork_plan(app: Arc<App>, call: Call) -> Later {
         let fork: Forked = call.json()?;
         let asked = {
             let (app, id) = (Arc::clone(&app), call.part("id").to_owned());
+            let body = call.body.clone();
             blocking(move || {
                 let source = selvedge_host::stores::find_run(&app.store, &id)?;
-                asked_fork(&app, &source, fork, None, None)
+                asked_fork(&app, &source, (fork, &body), None, None)
             })
             .await?
         };
@@ -101,7 +104,7 @@ pub(crate) fn fork_plan(app: Arc<App>, call: Call) -> Later {
 fn asked_fork(
     app: &App,
     source: &str,
-    fork: Forked,
+    (fork, body): (Forked, &[u8]),
     id: Option<String>,
     digest: Option<String>,
 ) -> Result<Asked, Problem> {
@@ -110,7 +113,7 @@ fn asked_fork(
         let message = "`plan` and `dialect` say how to read a document, and there is none";
         return Err(Problem::bad("bad-body", message));
     }
-    let given = fork.document.map(text).transpose()?;
+    let given = fork.document.map(|_| text(body, &app.limits)).transpose()?;
     let document = given.as_ref().map(|_| PathBuf::from("document.json"));
     let (inputs, plan, dialect) = (fork.inputs, fork.plan, fork.dialect);
     let over = RunOptions { inputs, plan, dialect, given, served: true, request: digest, ..chosen };

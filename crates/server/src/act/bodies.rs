@@ -2,10 +2,12 @@
 
 use crate::problem::Problem;
 use schemars::JsonSchema;
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::Budget;
+use selvedge_host::RunOptions;
 use selvedge_host::options::{EVERY_ROLE, seconds};
-use selvedge_host::{Error, RunOptions};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use std::collections::BTreeMap;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Start {
     /// The document: an object, or its text.
-    pub(crate) document: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    pub(crate) document: Option<Inside>,
     /// The name of a document that the server has.
     pub(crate) name: Option<String>,
     /// Which plan, if the document holds several.
@@ -139,7 +142,8 @@ pub(crate) struct Forked {
     /// Other texts for messages.
     pub(crate) messages: Vec<Edited>,
     /// Another document in place of the run's: an object, or its text.
-    pub(crate) document: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    pub(crate) document: Option<Inside>,
     /// Which plan, if that holds several.
     pub(crate) plan: Option<String>,
     /// Its dialect, instead of finding out.
@@ -167,7 +171,8 @@ pub(crate) struct Edited {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Checked {
     /// The document: an object, or its text.
-    pub(crate) document: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    pub(crate) document: Option<Inside>,
     /// The name of a document that the server has.
     pub(crate) name: Option<String>,
     /// Which plan, if it holds several.
@@ -176,12 +181,24 @@ pub(crate) struct Checked {
     pub(crate) dialect: Option<String>,
 }
 
-/// The text of a document: of a text as it is, so that places in it are those of its author.
-pub(crate) fn text(document: Value) -> Result<String, Problem> {
-    match document {
-        Value::String(text) => Ok(text),
-        Value::Object(_) => serde_json::to_string_pretty(&document)
-            .map_err(|error| Error::internal(&error.to_string()).into()),
+/// That a body has a document; [`text`] reads it.
+pub(crate) type Inside = IgnoredAny;
+
+/// The text of the document in a body: of an object as it was sent, so that places in it are those of its author, and a key that stands there
+/// twice is found (E-28).
+pub(crate) fn text(body: &[u8], limits: &DocumentLimits) -> Result<String, Problem> {
+    let unreadable = |why: &str| Problem::bad("no-json", &format!("the body can't be read: {why}"));
+    let body = std::str::from_utf8(body).map_err(|error| unreadable(&error.to_string()))?;
+    // Within the body the document lies one deeper than by itself.
+    let limits = DocumentLimits { json_nesting: limits.json_nesting.saturating_add(1), ..*limits };
+    let (source, mut found) = (Source::new("body", body), Diagnostics::new());
+    let Some(root) = json::parse(&source, &limits, &mut found) else {
+        return Err(unreadable(found.findings().first().map_or("it is no JSON", |finding| &finding.message)));
+    };
+    let document = root.get("document");
+    match document.map(|document| (document.as_str(), document.as_object(), document.span)) {
+        Some((Some(text), ..)) => Ok(text.to_owned()),
+        Some((_, Some(_), span)) => Ok(source.slice(span).to_owned()),
         _ => Err(Problem::bad("bad-body", "the document is an object, or its text")),
     }
 }

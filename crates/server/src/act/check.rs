@@ -1,7 +1,7 @@
 //! What is found about a document that is not run (C-04).
 
 use crate::act::bodies::{Checked, text};
-use crate::app::App;
+use crate::app::{App, blocking};
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::{Later, Reply};
@@ -16,8 +16,9 @@ pub(crate) fn check(app: Arc<App>, call: Call) -> Later {
         let checked: Checked = call.json()?;
         let mut options = RunOptions { plan: checked.plan, dialect: checked.dialect, ..app.defaults.clone() };
         let file = match (checked.document, checked.name) {
-            (Some(document), None) => {
-                options.given = Some(text(document)?);
+            (Some(_), None) => {
+                let (body, limits) = (call.body.clone(), app.limits);
+                options.given = Some(blocking(move || text(&body, &limits)).await?);
                 PathBuf::from("document.json")
             }
             (None, Some(name)) => app.documents()?.file(&name)?,

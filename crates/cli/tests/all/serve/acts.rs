@@ -159,6 +159,31 @@ fn s03_runs_are_told_by_their_api() {
 }
 
 #[test]
+fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
+    let place = place();
+    let server = Server::start(&place, &[]);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let send = |path: &str, body: &str| server.send("POST", path, &[&token], Some(body));
+    let twice = "{\"document\": {\n  \"task\": \"one\",\n  \"task\": \"another\", \"nodes\": []\n}}";
+    let found = send("/v1/check", twice).is(200).json();
+    let first = &found["diagnostics"][0];
+    assert_eq!(
+        (&first["code"], &first["line"], &first["column"]),
+        (&json!("duplicate-key"), &json!(3), &json!(3)),
+        "{found}"
+    );
+    assert_eq!(send("/v1/runs", twice).is(422).json()["code"], "duplicate-key");
+    for (body, code) in [
+        ("{\"document\": 3}", "bad-body"),
+        ("{\"document\": {\"task\": }}", "no-json"),
+        ("{\"document\": {\"task\": \"t\"}, \"document\": {}}", "bad-body"),
+        (&format!("{{\"document\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000)), "no-json"),
+    ] {
+        assert_eq!(send("/v1/runs", body).is(400).json()["code"], code, "{}", body.get(..60).unwrap_or(body));
+    }
+}
+
+#[test]
 fn s01_what_it_drove_when_it_died_goes_on() {
     let place = place();
     let server = Server::start(&place, &["--script", "slow.yaml"]);
