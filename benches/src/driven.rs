@@ -5,9 +5,7 @@ use crate::ports::Hundred;
 use crate::runs::{row, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::{End, Graph, Input, ModelReply, ModelRequest, State, answered};
-use selvedge_runtime::{
-    CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, send_command,
-};
+use selvedge_runtime::{CallContext, Command, Driver, Journal, Limits, Model, Pending, send_command};
 use selvedge_store::{Mode, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -81,10 +79,8 @@ async fn all(store: &Arc<Store>, graph: &Arc<Graph>, wave: usize, runs: usize) -
             let lock = store.drive(&run).map_err(|error| error.to_string())?;
             let journal = Journal::stored(store, run.as_str(), 0);
             let begin = vec![Input::Start(Box::new(start()))];
-            let (handle, task): (RunHandle, _) =
-                driver.start(&run, State::new(graph), journal, begin, Some(lock));
-            let driven = task.await.map_err(|error| error.to_string())?;
-            drop(handle);
+            let (_handle, driven) = driver.driven(&run, State::new(graph), journal, begin, Some(lock));
+            let driven = driven.await;
             match driven.state.ended() {
                 Some((End::Completed, _)) => Ok(began.elapsed().as_secs_f64()),
                 end => Err(format!("run {run} did not complete: {end:?} {:?}", driven.halt)),
@@ -126,7 +122,8 @@ pub(crate) fn answer(scale: f64) -> Result<()> {
     let status = runtime()?.block_on(async {
         let journal = Journal::stored(Arc::clone(&store), "r", 0);
         let begin = vec![Input::Start(Box::new(start()))];
-        let (handle, task) = driver.start("r", State::new(graph), journal, begin, Some(lock));
+        let (handle, driven) = driver.driven("r", State::new(graph), journal, begin, Some(lock));
+        let task = tokio::spawn(driven);
         let mut events = handle.events();
         // It drives as soon as there is an event.
         events.next().await;

@@ -13,13 +13,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, LocalSet};
 
-/// 1,000 runs of ten questions each to a model of 50 ms over HTTP, durable: by a server, of which as many clients ask for one each at the
+/// Questions of each run: what a server adds is added at a run's beginning, whatever comes behind it.
+const QUESTIONS: [usize; 2] = [10, 40];
+
+/// 1,000 runs of some questions each to a model of 50 ms over HTTP, durable: by a server, of which as many clients ask for one each at the
 /// same time, and by a process that drives them itself and begins all at once. Each time both are new processes: one that has had as
 /// many runs before has its memory from the system already.
 pub(crate) fn served(scale: f64) -> Result<()> {
     let runs = ((1_000.0 * scale) as usize).max(1);
     let model = Process::start(Command::new(std::env::current_exe()?).arg("serve"))?;
-    let plan = plans::chain(10);
+    QUESTIONS.iter().try_for_each(|questions| asking(&model, runs, *questions))
+}
+
+/// The same with so many questions each.
+fn asking(model: &Process, runs: usize, questions: usize) -> Result<()> {
+    let plan = plans::chain(questions);
     let mut took: [Vec<f64>; 9] = Default::default();
     for _ in 0..setting("BENCH_RUNS", 3.0) as usize {
         let folder = folder()?;
@@ -46,7 +54,7 @@ pub(crate) fn served(scale: f64) -> Result<()> {
         took.map(middle);
     emit(
         "served",
-        json!({"runs": runs, "server_s": by_server, "alone_s": alone, "times": times, "server_begun_s": begun,
+        json!({"runs": runs, "questions": questions, "server_s": by_server, "alone_s": alone, "times": times, "server_begun_s": begun,
                "cpu_s": {"server": server_cpu, "clients": client_cpu, "model": server_model, "alone": alone_cpu, "model_alone": alone_model}}),
     );
     Ok(())

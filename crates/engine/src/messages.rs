@@ -234,7 +234,7 @@ impl<'s> ThreadView<'s> {
     }
 
     /// Its messages by their places in the run.
-    pub(crate) fn thread(&self) -> &Thread {
+    pub fn thread(&self) -> &Thread {
         &self.thread
     }
 
@@ -251,6 +251,16 @@ impl<'s> ThreadView<'s> {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.thread.is_empty()
+    }
+
+    /// The number of its last message.
+    pub fn last_number(&self) -> Option<MessageIx> {
+        self.thread.last()
+    }
+
+    /// The bytes of its messages: of texts, and of calls with their arguments.
+    pub fn bytes(&self) -> u64 {
+        self.thread.bytes()
     }
 
     /// The part that `slice` names (P-05).

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 /// Commands that may wait for a run to take them; who gives one more waits.
 const QUEUED: usize = 16;
@@ -354,23 +353,6 @@ pub struct Driven {
 }
 
 impl Driver {
-    /// Drives a run in a task of its own, as [`Self::driven`] does. Whoever needs what it came to awaits the task; dropping that, too,
-    /// lets the run go on.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start(
-        self,
-        run: &str,
-        state: State,
-        journal: Journal,
-        inputs: Vec<Input>,
-        lock: Option<DriverLock>,
-    ) -> (RunHandle, JoinHandle<Driven>) {
-        let (handle, driven) = self.driven(run, state, journal, inputs, lock);
-        (handle, tokio::spawn(driven))
-    }
-
     /// A handle to a run, and what drives it as long as that is polled. While there is a handle a run that waits for a person is kept, and
     /// goes on with the answer. `lock` is given back at the end.
     pub fn driven(

@@ -2,8 +2,8 @@
 //! dispatches the effects they request (E-04).
 //!
 //! The engine decides everything; this crate owns what the engine must not know: time, randomness, tasks,
-//! files. A run is driven by [`Driver::drive`] until it ends, waits for a person, or is interrupted; [`Driver::start`] does so
-//! in a task of its own, and gives a [`RunHandle`] to it.
+//! files. A run is driven by [`Driver::drive`] until it ends, waits for a person, or is interrupted; [`Driver::driven`] does so
+//! for a task of its own, and gives a [`RunHandle`] to it.
 //!
 //! # Example
 //! ```

@@ -15,7 +15,7 @@ use crate::webhooks::Webhooks;
 use hyper::{HeaderMap, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use selvedge_dialects::DocumentLimits;
-use selvedge_engine::ThreadView;
+use selvedge_engine::{Thread, ThreadView};
 use selvedge_host::options::RunOptions;
 use selvedge_host::timeline::Followed;
 use selvedge_host::{Config, Definitions, Error, Host, report, secrets, stores};
@@ -112,11 +112,11 @@ impl Said<'_> {
         // Of nodes that are asked for by name it is told what each of their calls was shown.
         let mut all = String::new();
         app.kept.look(self.run, None, |run, _| {
-            let known = report::Nodes::of(&run.state, &run.timeline);
+            let mut known = report::Nodes::of(&run.state, &run.timeline);
             for (done, name) in (0..).zip(names) {
                 (self.progress)("looking at nodes", done, rows.len() as u64);
                 let (node, sent) =
-                    look::nodes::without_requests(run, &known, (self.run, name), written.as_ref())?;
+                    look::nodes::without_requests(run, &mut known, (self.run, name), written.as_ref())?;
                 nodes.insert(name.to_owned(), node);
                 requests.extend(sent.into_iter().map(|sent| (sent, name)));
                 let _ = write!(all, "&node={}", quoted(name));
@@ -183,21 +183,12 @@ impl Said<'_> {
             }
             let view = followed.state.view();
             let mut look = |name: &str, thread: ThreadView<'_>| {
-                if !grown.contains_key(name) {
-                    grown.insert(name.to_owned(), Grown::default());
-                }
-                let Some(known) = grown.get_mut(name) else { return };
+                let known = grown.entry(name.to_owned()).or_default();
                 known.gone = None;
-                let (had, has) = (known.messages.len(), thread.len());
-                known.messages.truncate(has);
-                if has > had {
-                    let new = threads::messages(&followed, &thread, had, has);
-                    known.messages.extend(new.into_iter().map(|message| brought(message, n)));
-                }
+                known.follow(&thread, n, |from, to| threads::messages(&followed, &thread, from, to));
             };
             // To look at all threads after each event takes minutes where there are a thousand.
-            let touched = view.touched(&record.event).filter(|_| status == followed.state.status());
-            if let Some(touched) = touched {
+            if let Some(touched) = view.touched(&record.event, status) {
                 touched.for_each(|(name, thread)| look(&name, thread));
                 return;
             }
@@ -223,25 +214,56 @@ fn quoted(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
-/// What a thread has said by now.
+/// What a thread has ever said.
 #[derive(Default)]
 struct Grown {
+    /// In an order that is that of the thread at each event, for the messages that it has then.
     messages: Vec<Value>,
+    /// Which of them it has now.
+    there: Vec<usize>,
+    /// The thread as it was.
+    was: Thread,
     /// The event with which it was no more, as a path's at its join.
     gone: Option<u64>,
 }
 
+impl Grown {
+    /// Takes over what event `n` has made of the thread; `read` gives messages of it, from one on and before another.
+    fn follow(&mut self, thread: &ThreadView<'_>, n: u64, read: impl Fn(usize, usize) -> Vec<Value>) {
+        let (now, len) = (thread.thread(), thread.len());
+        // What is only added to, as most are, costs what is added.
+        let (same, kept) = match now.behind(&self.was) {
+            Some(_) => (self.there.len(), 0),
+            None => {
+                let (old, new): (Vec<_>, Vec<_>) = (self.was.iter().collect(), now.iter().collect());
+                let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+                let (old, new) = (&old[same..], &new[same..]);
+                (same, old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count())
+            }
+        };
+        let behind = self.there.len() - kept;
+        for gone in self.there.drain(same..behind) {
+            set(&mut self.messages[gone], "gone", n);
+        }
+        let mut new = read(same, len - kept);
+        new.iter_mut().for_each(|message| set(message, "n", n));
+        let (place, added) = (self.there.get(same).copied().unwrap_or(self.messages.len()), new.len());
+        self.there[same..].iter_mut().for_each(|at| *at += added);
+        self.there.splice(same..same, place..place + added);
+        self.messages.splice(place..place, new);
+        self.was = now.clone();
+    }
+}
+
 /// What the page shows as of any event.
 struct History {
-    /// All threads that there ever were, each message with the event that brought it. A message that was edited away (E-09) is there as long
-    /// as none before it was.
+    /// All threads that there ever were, each message with the event that brought it, and the one that took it away (E-09).
     threads: Map<String, Value>,
     /// What the run had used, with the event from which on.
     used: Vec<(u64, Value)>,
     events: u64,
 }
 
-fn brought(mut message: Value, n: u64) -> Value {
-    message.as_object_mut().map(|fields| fields.insert("n".to_owned(), n.into()));
-    message
+fn set(message: &mut Value, field: &str, n: u64) {
+    message.as_object_mut().map(|fields| fields.insert(field.to_owned(), n.into()));
 }

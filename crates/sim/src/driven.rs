@@ -235,11 +235,11 @@ async fn drive(
     let inputs = vec![Input::Start(Box::new(start))];
     let journal = Journal::Memory(Vec::new());
     let driver = driver.with_operations(port);
-    let (handle, task) = driver.start("simulated", State::new(Arc::clone(graph)), journal, inputs, None);
+    let (handle, driven) = driver.driven("simulated", State::new(Arc::clone(graph)), journal, inputs, None);
     // The first of the run's turns comes behind this.
     let _ = outside.0.handle.set(handle);
-    let driven = tokio::time::timeout(Duration::from_secs(1_000_000), task).await;
-    let driven = driven.map_err(|_| "the run does not end")?.map_err(|error| error.to_string())?;
+    let driven = tokio::time::timeout(Duration::from_secs(1_000_000), driven).await;
+    let driven = driven.map_err(|_| "the run does not end")?;
     let halt = driven.halt.map_err(|error| error.to_string())?;
     if halt != Halt::Ended {
         return Err(format!("the driver halts with {halt:?}"));

@@ -10,6 +10,7 @@ mod models;
 mod replay;
 mod runs;
 mod schema;
+mod sealed;
 mod show;
 mod steps;
 mod world;

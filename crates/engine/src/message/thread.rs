@@ -145,7 +145,7 @@ impl Thread {
     }
     /// The messages behind those of `earlier`, of which this thread was made by adding to it, in as many steps as they are; `None` of
     /// another thread, or of one that was edited.
-    pub(crate) fn behind(&self, earlier: &Thread) -> Option<Vec<MessageIx>> {
+    pub fn behind(&self, earlier: &Thread) -> Option<Vec<MessageIx>> {
         let before = earlier.last.as_ref()?;
         let (mut new, mut at) = (Vec::new(), self.last.as_ref()?);
         while at.count > before.count {

@@ -8,6 +8,7 @@ use selvedge_engine::graph::Node;
 use selvedge_engine::place::Place;
 use selvedge_engine::{Graph, Outcome, State};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Nodes that an error names.
@@ -91,30 +92,55 @@ pub struct Nodes<'s> {
     graph: &'s Graph,
     timeline: &'s Timeline,
     /// Those of the document's own graph.
-    root: HashMap<&'s str, &'s Node>,
+    root: Named<'s, &'s Node>,
     /// Those of frames with what happened to them: of one in a loop, in the iteration that was last.
-    inner: HashMap<String, &'s NodeTimeline>,
+    inner: Named<'s, &'s NodeTimeline>,
     /// All of them by their own ids.
-    by_id: HashMap<&'s str, &'s Node>,
+    by_id: Named<'s, &'s Node>,
+}
+
+/// What has names, of which no more are read than were asked for: to make them for all nodes takes longer than to look at one.
+struct Named<'s, T> {
+    known: HashMap<Cow<'s, str>, T>,
+    rest: Box<dyn Iterator<Item = (Cow<'s, str>, T)> + 's>,
+}
+
+impl<'s, T: Copy> Named<'s, T> {
+    fn new(rest: impl Iterator<Item = (Cow<'s, str>, T)> + 's) -> Self {
+        Self { known: HashMap::new(), rest: Box::new(rest) }
+    }
+
+    /// The first one of that name.
+    fn find(&mut self, name: &str) -> Option<T> {
+        if let Some(found) = self.known.get(name) {
+            return Some(*found);
+        }
+        for (next, found) in self.rest.by_ref() {
+            let is_it = next == name;
+            let first = *self.known.entry(next).or_insert(found);
+            if is_it {
+                return Some(first);
+            }
+        }
+        None
+    }
 }
 
 impl<'s> Nodes<'s> {
     /// Those of a run as it is.
     pub fn of(state: &'s State, timeline: &'s Timeline) -> Self {
         let graph = state.graph();
-        let (mut root, mut by_id, mut inner) = (HashMap::new(), HashMap::new(), HashMap::new());
-        for node in graph.nodes.values() {
-            root.entry(&*node.id).or_insert(node);
-            root.entry(&**node.shown_id()).or_insert(node);
-        }
-        for node in graph.all_nodes() {
-            by_id.entry(&*node.id).or_insert(node);
-        }
-        for row in timeline.nodes().iter().filter(|row| !row.frame.is_root()) {
+        let of_root = |node: &'s Node| [(Cow::from(&*node.id), node), (Cow::from(&**node.shown_id()), node)];
+        let root = Named::new(graph.nodes.values().flat_map(of_root));
+        let by_id = Named::new(graph.all_nodes().map(|node| (Cow::from(&*node.id), node)));
+        let names = |row: &'s NodeTimeline| {
             let place = Place { frames: row.frame.frames(), node: (&*row.node).into(), visit: 1 }.to_string();
-            inner.insert(state.report_name(&place).into_owned(), row);
-            inner.insert(state.told_name(&place).into_owned(), row);
-        }
+            [state.told_name(&place), state.report_name(&place)]
+                .map(|name| (Cow::from(name.into_owned()), row))
+        };
+        // The last one of a name is asked for.
+        let rows = timeline.nodes().iter().rev();
+        let inner = Named::new(rows.filter(|row| !row.frame.is_root()).flat_map(names));
         Self { graph, timeline, root, inner, by_id }
     }
 
@@ -122,12 +148,12 @@ impl<'s> Nodes<'s> {
     ///
     /// # Errors
     /// There is none.
-    pub fn find(&self, run: &str, id: &str) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
-        if let Some(def) = self.root.get(id) {
+    pub fn find(&mut self, run: &str, id: &str) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
+        if let Some(def) = self.root.find(id) {
             return Ok((def, self.timeline.root(&def.id)));
         }
-        let inner = self.inner.get(id).copied();
-        if let Some(def) = inner.and_then(|row| self.by_id.get(&*row.node)) {
+        let inner = self.inner.find(id);
+        if let Some(def) = inner.and_then(|row| self.by_id.find(&row.node)) {
             return Ok((def, inner));
         }
         let known: Vec<&str> = self.graph.nodes.values().map(|node| &*node.id).collect();

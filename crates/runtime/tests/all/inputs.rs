@@ -96,7 +96,14 @@ async fn until(happened: impl Fn() -> bool) {
 }
 
 fn in_memory(model: &Gate) -> (RunHandle, JoinHandle<Driven>) {
-    driver(model).start("r", State::new(graph()), Journal::Memory(Vec::new()), start(), None)
+    spawned(driver(model).driven("r", State::new(graph()), Journal::Memory(Vec::new()), start(), None))
+}
+
+/// A run that a task of its own drives.
+fn spawned(
+    (handle, driven): (RunHandle, impl Future<Output = Driven> + Send + 'static),
+) -> (RunHandle, JoinHandle<Driven>) {
+    (handle, tokio::spawn(driven))
 }
 
 fn store(dir: &Path) -> Arc<Store> {
@@ -122,7 +129,7 @@ async fn stored(store: &Arc<Store>, model: &Gate) -> (RunHandle, JoinHandle<Driv
     store.create_run(row, Vec::new()).await.unwrap();
     let lock = store.drive("r").unwrap();
     let journal = Journal::stored(Arc::clone(store), "r", 0);
-    let driven = driver(model).start("r", State::new(graph()), journal, start(), Some(lock));
+    let driven = spawned(driver(model).driven("r", State::new(graph()), journal, start(), Some(lock)));
     model.asked().await;
     driven
 }
@@ -258,7 +265,7 @@ async fn e43_a_listener_that_never_reads_holds_up_nothing_and_grows_no_further()
     let model = Gate::default();
     model.open(400);
     let journal = Journal::Memory(Vec::new());
-    let (handle, task) = driver(&model).start("r", State::new(long()), journal, start(), None);
+    let (handle, task) = spawned(driver(&model).driven("r", State::new(long()), journal, start(), None));
     let mut never = handle.events();
     let driven = tokio::time::timeout(Duration::from_secs(20), task).await.unwrap().unwrap();
     assert_eq!(driven.halt.unwrap(), Halt::Ended);
@@ -368,7 +375,7 @@ async fn e43_an_entry_for_a_driver_that_died_is_taken_by_the_next_one() {
     let loaded = load(&here, "r", None, None).unwrap();
     let journal = Journal::stored(Arc::clone(&here), "r", loaded.state.events());
     let lock = here.drive("r").unwrap();
-    let (_handle, task) = driver(&model).start("r", loaded.state, journal, Vec::new(), Some(lock));
+    let (_handle, task) = spawned(driver(&model).driven("r", loaded.state, journal, Vec::new(), Some(lock)));
     until(|| there.inbox_reply("x").unwrap().is_some()).await;
     assert_eq!((there.inbox_reply("x").unwrap().as_deref(), answers(&there)), (Some(r#"{"Ok":null}"#), 1));
     model.open(1);

@@ -10,8 +10,8 @@ export function embedded() {
   const none = () => Promise.reject({ title: 'read-only' });
   /** @param {number | string | undefined} at */
   const until = (at) => (at ? Number(at) : timeline.events);
-  /** What a thread had said by an event. @param {any} thread @param {number} n @returns {any[]} */
-  const said = (thread, n) => thread.messages.filter((/** @type {any} */ message) => message.n <= n);
+  /** What a thread said at an event. @param {any} thread @param {number} n @returns {any[]} */
+  const said = (thread, n) => thread.messages.filter((/** @type {any} */ message) => message.n <= n && (message.gone ?? Infinity) > n);
   /** When each call was asked for and answered. @type {Map<string, [number, number]>} */
   const asked = new Map();
   for (const node of timeline.nodes)

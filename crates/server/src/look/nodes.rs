@@ -27,7 +27,7 @@ fn object(
     written: Option<&Definitions>,
 ) -> Result<Value, Problem> {
     let (mut object, sent) = app.kept.look(id, at, |run, _| {
-        without_requests(run, &report::Nodes::of(&run.state, &run.timeline), (id, name), written)
+        without_requests(run, &mut report::Nodes::of(&run.state, &run.timeline), (id, name), written)
     })?;
     // The first one first: each is a step from the one before.
     for sent in sent.iter().rev() {
@@ -67,7 +67,7 @@ impl Sent {
 /// There is no such node.
 pub(crate) fn without_requests(
     run: &Followed,
-    nodes: &report::Nodes<'_>,
+    nodes: &mut report::Nodes<'_>,
     (id, name): (&str, &str),
     written: Option<&Definitions>,
 ) -> Result<(Value, Vec<Sent>), Problem> {

@@ -9,6 +9,7 @@ use selvedge_host::Error;
 use selvedge_host::text::or_meant;
 use selvedge_host::timeline::Followed;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Messages of a page, where nothing else is asked for.
@@ -23,10 +24,14 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::json(object))
 }
 
-/// All threads, each with how many messages it has.
+/// All threads, each with how many messages it has, their bytes, and the number of the last one: where one of these is another, so is the
+/// thread (E-09).
 pub(crate) fn all(run: &Followed) -> Vec<Value> {
-    let threads = run.state.view().threads();
-    threads.map(|(name, thread)| json!({"name": name, "messages": thread.len()})).collect()
+    let object = |(name, thread): (Cow<'_, str>, ThreadView<'_>)| {
+        let last = thread.last_number().map(Ix::get);
+        json!({"name": name, "messages": thread.len(), "bytes": thread.bytes(), "last": last})
+    };
+    run.state.view().threads().map(object).collect()
 }
 
 /// `GET /v1/runs/{id}/threads/{name}`.

@@ -101,7 +101,7 @@ fn touched(graph: &Arc<Graph>, records: &[Record]) -> Option<String> {
         state.apply_record(record);
         let view = state.view();
         let all: BTreeMap<String, Vec<MessageIx>> = view.threads().map(as_it_is).collect();
-        match view.touched(&record.event).filter(|_| state.status() == status) {
+        match view.touched(&record.event, status) {
             Some(touched) => followed.extend(touched.map(as_it_is)),
             None => followed = all.clone(),
         }

@@ -241,9 +241,17 @@ impl<'s> View<'s> {
             .filter_map(move |(ix, def)| Some((frame.names.thread(&def.name), self.thread_in(&frame, ix)?)))
     }
 
-    /// The threads that the last event can have changed while the run's status is what it was, by name: those of the frame that it is about
-    /// and of the frames around that (S-31). `None` if it can have changed any of them, or which there are.
-    pub fn touched(self, event: &Event) -> Option<impl Iterator<Item = (Cow<'s, str>, ThreadView<'s>)>> {
+    /// The threads that the last event can have changed, by name: those of the frame that it is about and of the frames around that
+    /// (S-31). `before` is the run's status ahead of that event. `None` if it can have changed any thread, or which there are.
+    pub fn touched(
+        self,
+        event: &Event,
+        before: RunStatus,
+    ) -> Option<impl Iterator<Item = (Cow<'s, str>, ThreadView<'s>)>> {
+        // What ends or begins with the run may be in any of its threads.
+        if self.state.status() != before {
+            return None;
+        }
         let place = match event {
             Event::NodeStarted { node, .. }
             | Event::Opened { node, .. }

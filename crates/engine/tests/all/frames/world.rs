@@ -198,7 +198,7 @@ pub(crate) fn replays_from(world: &World, graph: &Arc<Graph>, now: i64) {
         let all: BTreeMap<String, usize> = view.threads().map(lengths).collect();
         // These graphs may have a name several times, which no document has.
         let unique = view.threads().count() == all.len();
-        match view.touched(&event).filter(|_| unique && state.status() == status) {
+        match view.touched(&event, status).filter(|_| unique) {
             Some(touched) => threads.extend(touched.map(lengths)),
             None => threads.clone_from(&all),
         }
