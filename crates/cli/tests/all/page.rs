@@ -165,6 +165,11 @@ fn s30_of_a_large_run_only_what_is_seen_is_there() {
 }
 
 #[test]
+fn s30_a_run_that_goes_on_takes_no_memory_for_pictures_of_before() {
+    script("growth.mjs");
+}
+
+#[test]
 fn s20_a_server_that_starts_anew_leaves_no_gap_in_the_page() {
     script("restart.mjs");
 }

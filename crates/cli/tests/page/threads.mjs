@@ -35,5 +35,10 @@ await browse(server, async (page) => {
   assert.equal((await last.locator('.from').textContent()).trim(), `n${many - 1}`);
   assert.ok((await page.locator('.thread .v-row').count()) < 60, 'only what is seen is there');
   await page.locator('.thread .message .call', { hasText: 'count_on' }).last().waitFor();
+  // What is far from what is seen is not kept, and there again when it is seen.
+  await until('the beginning is reached again', async () => {
+    await box.evaluate((element) => (element.scrollTop = 0));
+    return (await page.locator('.thread .message.r-tool', { hasText: 'number 0"' }).count()) > 0;
+  });
 });
 await server.stop();

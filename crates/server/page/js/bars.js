@@ -1,5 +1,5 @@
 /** Bars of lanes: what nodes did, and how that stood at an event (S-22, S-30). */
-import { html, Text, useRef } from './ui.js';
+import { html, Drawn, Text, useRef } from './ui.js';
 import { isFolded, ROW } from './layout.js';
 import { standing, doing, retries, goesOn, frameTally, joinFill, upTo } from './model.js';
 import { t, wordOf } from './words.js';
@@ -90,8 +90,6 @@ export const ends = (bar, unit, to) => [EDGE + (bar.x0 ?? 0) * unit, bar.n1 !== 
  */
 export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...rest }) {
   const out = [];
-  const before = useRef(/** @type {Map<string, {is: any[], shown: any}>} */ (new Map()));
-  const made = new Map();
   /** What bars are drawn with. One that is kept as it was drawn holds this, and not the model of its moment with all that was in it. */
   const now = useRef(/** @type {any} */ (null));
   now.current = { model, n, X, unit, to, ...rest };
@@ -123,17 +121,12 @@ export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...re
     const node = model.nodes[bar.node];
     const group = bar.group ? rest.groups.get(bar.group) : null;
     const [chosen, folded] = [node.node === selected, group ? isFolded(group, rest.said) : false];
-    const when = bar.n0 > n ? 'future' : bar.n1 !== null && bar.n1 <= n ? 'past' : '';
+    // What goes on looks different at each event.
+    const when = bar.n0 > n ? 'future' : bar.n1 !== null && bar.n1 <= n ? 'past' : {};
     const is = [node, left, right, bar.row, when, chosen, folded, group, rest.recovered.get(node.node)];
-    const key = `${bar.node}.${bar.visit}`;
-    const was = when ? before.current.get(key) : undefined;
-    const same = was && was.is.every((one, at) => one === is[at]);
-    const shown = same ? was.shown : html`<${Bar} key=${key} now=${now} bar=${bar} chosen=${chosen} folded=${folded} />`;
-    made.set(key, { is, shown });
-    out.push(shown);
+    out.push(html`<${Drawn} key=${`${bar.node}.${bar.visit}`} is=${is} draw=${() => html`<${Bar} now=${now} bar=${bar} chosen=${chosen} folded=${folded} />`} />`);
   }
   drop();
-  before.current = made;
   return out;
 }
 

@@ -1,5 +1,5 @@
 /** The picture of a run: lanes over time, bars of what nodes did, arrows of what flowed between them (S-22, S-30). */
-import { html, Text, useEffect, useLayoutEffect, useMemo, useRef, useState, useStore, store } from './ui.js';
+import { html, Drawn, Text, useEffect, useLayoutEffect, useMemo, useRef, useState, useStore, store } from './ui.js';
 import { tree, place, scale, ticks, isFolded, ROW, GAP } from './layout.js';
 import { labelsWidth, INDENT } from './labels.js';
 import { Bars, describe, looks, EDGE } from './bars.js';
@@ -21,14 +21,11 @@ function inside(bar, unit, from, until) {
   return right > from && left < until && right - left >= 12;
 }
 
-/** An arrow as it stands at an event; it is made again only where that has changed. @param {any} arrow @param {number} n */
-function drawArrow(arrow, n) {
-  const future = arrow.when > n;
-  if (arrow.future !== future) {
-    arrow.future = future;
-    arrow.shown = html`<path key=${arrow.key} class=${`arrow a-${arrow.kind}${arrow.near ? ' near' : ''}${future ? ' future' : ''}`} d=${arrow.d} marker-start=${`url(#from-${arrow.kind})`} marker-end=${`url(#tip-${arrow.kind})`} />`;
-  }
-  return arrow.shown;
+/** An arrow as it stands at an event. @param {any} arrow @param {number} n */
+function drawArrow({ key, kind, near, d, when }, n) {
+  const future = when > n;
+  return html`<${Drawn} key=${key} is=${[kind, near, d, future]}
+    draw=${() => html`<path class=${`arrow a-${kind}${near ? ' near' : ''}${future ? ' future' : ''}`} d=${d} marker-start=${`url(#from-${kind})`} marker-end=${`url(#tip-${kind})`} />`} />`;
 }
 
 /**
@@ -42,7 +39,6 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
   const [view, setView] = useState({ left: 0, top: 0, width: 900, height: 0 });
   const [now, setNow] = useState(Date.now());
   const scroller = useRef(/** @type {any} */ (null));
-  const rows = useRef(/** @type {Map<string, {is: any[], shown: any}>} */ (new Map()));
   const whole = useMemo(() => tree(model), [model]);
   const placed = useMemo(() => place(whole, said), [whole, said]);
   // They grow with what they say, and don't shrink again below what is read.
@@ -158,9 +154,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
     const own = lane.bars.some((/** @type {any} */ one) => model.nodes[one.node].node === selected) ? selected : '';
     const grows = coming || lane.bars.some((/** @type {any} */ one) => one.n1 === null);
     const is = [lane, looks(lane, model, n, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
-    const was = rows.current.get(lane.key);
-    if (was && was.is.every((/** @type {any} */ one, /** @type {number} */ at) => one === is[at])) return was.shown;
-    const shown = html`<div key=${lane.key} class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}
+    return html`<${Drawn} key=${lane.key} is=${is} draw=${() => html`<div class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}
           style=${`transform:translateY(${lane.y}px);height:${lane.height}px`}>
           <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * INDENT}px`} title=${plain(lane.title)}>
             <span><${Text} of=${lane.label || t('no-thread')} max=${60} /></span>${lane.status === 'cancelled' && html`<small>${t('cancelled')}</small>`}${lane.status === 'failed' && html`<small class="bad">${t('failed')}</small>`}
@@ -171,10 +165,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
             ${coming && html`<div class="bar coming is-future" role="button" tabindex="-1" title=${plain(lane.coming.map((/** @type {any} */ one) => one.id).slice(0, 30).join(', '))} style=${`transform:translate(${to + 12}px,0);width:100px`}
               onClick=${() => choose(lane.coming[0].node)}><span class="bar-text"><${Text} of=${lane.coming[0].id} max=${30} />${lane.coming.length > 1 && html`<em>+${lane.coming.length - 1}</em>`}</span></div>`}
           </div>
-        </div>`;
-    if (rows.current.size > 400) rows.current.clear();
-    rows.current.set(lane.key, { is, shown });
-    return shown;
+        </div>`} />`;
   };
 
   return html`<section class="lanes" aria-label=${t('lanes')}>

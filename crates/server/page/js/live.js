@@ -3,8 +3,11 @@ import { useEffect, useState } from './ui.js';
 import { read } from './model.js';
 import { source } from './source.js';
 
-/** How often at most the projection is asked for again, in milliseconds. */
-const BEAT = 250;
+/** How often at most the projection is asked for again, in milliseconds: what comes after a pause is shown at once, with what comes beside it. */
+const BEAT = 400;
+const BESIDE = 40;
+/** How often at most text is shown as it streams, in milliseconds: more often nobody sees, and each time costs a picture. */
+const STREAM = 100;
 /** How many times as long as a look takes, its picture included, it is waited for the next one. */
 const REST = 12;
 
@@ -20,6 +23,7 @@ export function follow(run) {
     let due = false;
     /** What the last look took: a large run is looked at less often. */
     let spent = 0;
+    let looked = 0;
     /** @type {any} */
     let model = null;
     /** @type {any} */
@@ -34,7 +38,7 @@ export function follow(run) {
       if (busy) return void (due = true);
       busy = true;
       try {
-        const began = performance.now();
+        const began = (looked = performance.now());
         // Only what has changed, once it was seen whole.
         const got = await source.timeline(run, { brief: 'yes', after: model?.events });
         if (!counts) return;
@@ -53,7 +57,7 @@ export function follow(run) {
       busy = false;
       if (due) (due = false), soon();
     };
-    const soon = () => (timer ??= setTimeout(beat, Math.max(BEAT, spent * REST)));
+    const soon = () => (timer ??= setTimeout(beat, Math.max(BESIDE, looked + Math.max(BEAT, spent * REST) - performance.now())));
     const take = (/** @type {any} */ event) => {
       if (event.kind === 'completed' && event.effect) streams.delete(event.effect);
       soon();
@@ -61,17 +65,19 @@ export function follow(run) {
     const standing = (/** @type {any} */ now) => {
       if (!model || now.status !== model.status || now.driven !== model.driven || now.events !== model.events) soon();
     };
-    let drawn = 0;
+    /** @type {any} */
+    let streaming = null;
     const delta = (/** @type {any} */ piece) => {
       const key = piece.effect ?? piece.node;
       const had = streams.get(key);
       streams.set(key, { node: piece.node, effect: key, text: (had?.text ?? '') + (piece.text ?? '') });
-      if (!drawn) drawn = requestAnimationFrame(() => ((drawn = 0), show()));
+      streaming ??= setTimeout(() => ((streaming = null), streams.size && show()), STREAM);
     };
     beat();
     return () => {
       counts = false;
       clearTimeout(timer);
+      clearTimeout(streaming);
       stop();
     };
   }, [run]);

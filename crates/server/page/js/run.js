@@ -171,7 +171,8 @@ export function Run() {
     }
     return undefined;
   };
-  const lengths = useMemo(() => Object.fromEntries(((late !== null && listed?.threads) || (model?.threads ?? [])).map((/** @type {any} */ one) => [one.name, one.messages])), [model, late, listed]);
+  const rows = useMemo(() => Object.fromEntries(((late !== null && listed?.threads) || (model?.threads ?? [])).map((/** @type {any} */ one) => [one.name, one])), [model, late, listed]);
+  const lengths = useMemo(() => Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.messages])), [rows]);
   const names = useMemo(() => Object.keys(lengths), [lengths]);
   const tabs = useMemo(() => [...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }], [lengths]);
   const ofNode = useMemo(() => threadOf(model, query.node, names), [model, query.node, names]);
@@ -194,7 +195,7 @@ export function Run() {
     <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
         <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
-        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} last=${rows[tab]?.last} bytes=${rows[tab]?.bytes} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}

@@ -1,5 +1,5 @@
 /** The scrubber: to any event of a run, and everything shows that moment (S-22). */
-import { html, Text, useEffect, useMemo, useRef, useState } from './ui.js';
+import { html, Drawn, Text, useEffect, useMemo, useRef, useState } from './ui.js';
 import { marks } from './model.js';
 import { t } from './words.js';
 import { plain } from './text.js';
@@ -54,10 +54,10 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
   const [plays, setPlays] = useState(false);
   // What is typed stays until it is done, whatever comes meanwhile.
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
-  const under = useMemo(() => {
+  const under = () => {
     const { slots, paths } = activity(model);
     return html`<svg viewBox=${`0 0 ${slots} 1`} preserveAspectRatio="none">${paths.map((path) => html`<path class=${`k-${path.kind}`} d=${path.d} />`)}</svg>`;
-  }, [model.events, model.nodes]);
+  };
   const signs = useMemo(() => {
     const seen = new Set();
     return marks(model).filter((mark) => {
@@ -66,7 +66,7 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
     });
   }, [model.events, model.nodes]);
   const place = (/** @type {number} */ event) => `${((event - 1) / Math.max(1, model.events - 1)) * 100}%`;
-  const drawn = useMemo(() => html`<div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>`, [signs, model.events]);
+  const drawn = () => html`<div class="marks" aria-hidden="true">${signs.slice(0, 400).map((mark) => html`<b class=${`m-${mark.kind}`} style=${`left:${place(mark.n)}`} title=${plain(`${mark.n} · ${t(mark.kind)} · ${mark.node}`)}></b>`)}</div>`;
   const ref = useRef({ n, events: model.events });
   ref.current = { n, events: model.events };
   useEffect(() => {
@@ -98,8 +98,8 @@ export function Scrubber({ model, n, live, goTo, said, at }) {
   };
   return html`<section class=${`scrub${live ? ' live' : ''}`} aria-label=${t('scrubber')}>
     <div class="scrub-track">
-      <div class="activity" aria-hidden="true">${under}<i style=${`transform:translateX(${place(n)})`}></i></div>
-      ${drawn}
+      <div class="activity" aria-hidden="true"><${Drawn} is=${[model.events, model.nodes]} draw=${under} /><i style=${`transform:translateX(${place(n)})`}></i></div>
+      <${Drawn} is=${[signs, model.events]} draw=${drawn} />
       <input type="range" min="1" max=${Math.max(1, model.events)} step="1" value=${n} aria-label=${t('scrubber')}
         aria-valuetext=${plain(`${t('event')} ${n} ${t('of')} ${model.events}: ${said}`)}
         onInput=${(event) => goTo(Number(event.target.value))} onChange=${(event) => goTo(Number(event.target.value))} />

@@ -9,6 +9,10 @@ import { plain } from './text.js';
 import { count } from './format.js';
 
 const PAGE = 100;
+/** So many messages are read once more as soon as one. */
+const FEW = 20;
+/** Pages that are kept on either side of those that are seen. */
+const BESIDE = 5;
 
 /** @param {string} text */
 function asJson(text) {
@@ -71,45 +75,70 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }
 }
 
 /**
- * @param {{run: string, thread: string, n: number, total: number, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
- *   at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
- *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props
+ * @param {{run: string, thread: string, n: number, total: number, last?: number | null, bytes?: number, live: boolean, chooseNode: (node: string) => void,
+ *   edit?: (message: any) => void, at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
+ *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props  `last`: the number of its last message
  */
-export function Thread({ run, thread, n, total, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
+export function Thread({ run, thread, n, total, last, bytes, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
   const [, again] = useState(0);
   const [trouble, setTrouble] = useState(null);
-  /** Pages by what they are of: a thread only grows at its end, so that a moment's pages are those before it, up to its length. */
-  const pages = useRef({ key: '', messages: /** @type {any[]} */ ([]), asked: new Map(), total: 0 });
+  /**
+   * What was read of it, page by page: how the thread stood when a page was asked for, and how many of its messages are known.
+   * @typedef {{key: string, messages: any[], asked: Map<number, string>, known: Map<number, number>, total: number, last: any, bytes: any, turn: number}} Pages
+   */
+  const pages = useRef(/** @type {Pages} */ ({ key: '' }));
   const key = `${run}/${thread}/${at ?? ''}`;
-  if (pages.current.key !== key) {
-    const kept = at === null && pages.current.key === '' ? [] : [];
-    pages.current = { key, messages: kept, asked: new Map(), total };
-  }
+  if (pages.current.key !== key) pages.current = { key, messages: [], asked: new Map(), known: new Map(), total, last, bytes, turn: 0 };
   const kept = pages.current;
-  kept.total = total;
+  // As many as before, the last one too, and yet another thread: one in the midst of them was replaced.
+  if (kept.total === total && kept.last === last && kept.bytes !== bytes) kept.known.clear();
+  Object.assign(kept, { total, last, bytes });
+  const stand = `${total} ${last} ${bytes}`;
+  const read = (/** @type {number} */ page) => {
+    const first = page * PAGE;
+    const whole = Math.min(PAGE, total - first);
+    if (whole <= 0 || kept.asked.get(page) === stand) return;
+    kept.asked.set(page, stand);
+    // The last one that is known is read once more, or all where they are few: where another has its place something was taken away from the
+    // thread, and nothing else is known of it.
+    const known = Math.min(kept.known.get(page) ?? 0, whole);
+    const from = known > FEW ? first + known - 1 : first;
+    source.thread(run, thread, { from, limit: first + whole - from, at }).then(
+      (got) => {
+        if (pages.current !== kept) return;
+        if (known && got.messages[0]?.number !== kept.messages[from]?.number) {
+          kept.known.clear();
+          kept.asked.clear();
+          kept.turn++;
+        }
+        if (from === first || kept.known.has(page)) {
+          got.messages.forEach((/** @type {any} */ message, /** @type {number} */ i) => (kept.messages[from + i] = message));
+          kept.known.set(page, from - first + got.messages.length);
+          kept.asked.set(page, stand);
+        }
+        again((v) => v + 1);
+      },
+      (error) => {
+        if (pages.current !== kept) return;
+        kept.asked.delete(page);
+        setTrouble(error);
+      },
+    );
+  };
   const need = (/** @type {number} */ from, /** @type {number} */ to) => {
-    for (let page = Math.floor(from / PAGE); page <= Math.floor(Math.max(from, to) / PAGE); page++) {
-      const whole = Math.min(PAGE, kept.total - page * PAGE);
-      if (whole <= 0 || (kept.asked.get(page) ?? 0) >= whole) continue;
-      kept.asked.set(page, whole);
-      source.thread(run, thread, { from: page * PAGE, limit: PAGE, at }).then(
-        (got) => {
-          if (pages.current !== kept) return;
-          got.messages.forEach((/** @type {any} */ message, /** @type {number} */ i) => (kept.messages[page * PAGE + i] = message));
-          again((v) => v + 1);
-        },
-        (error) => {
-          if (pages.current !== kept) return;
-          kept.asked.delete(page);
-          setTrouble(error);
-        },
-      );
+    const [low, high] = [Math.floor(from / PAGE), Math.floor(Math.max(from, to) / PAGE)];
+    for (const page of kept.asked.keys()) {
+      if (page >= low - BESIDE && page <= high + BESIDE) continue;
+      kept.asked.delete(page);
+      kept.known.delete(page);
+      kept.messages.fill(undefined, page * PAGE, (page + 1) * PAGE);
     }
+    for (let page = low; page <= high; page++) read(page);
   };
   useEffect(() => setTrouble(null), [key]);
   const extra = live ? streamed.filter((one) => one.text) : [];
   return html`${trouble && html`<p class="problem" role="alert"><${Text} of=${trouble.detail ?? trouble.title} /></p>`}
-    <${Virtual} key=${`${run}/${thread}`} class="thread" count=${total + extra.length} guess=${110} label=${t('thread-of', { name: thread, n: count(total) })} follow=${live} need=${need} of=${key}
+    <${Virtual} key=${`${run}/${thread}`} class="thread" count=${total + extra.length} guess=${110} label=${t('thread-of', { name: thread, n: count(total) })} follow=${live} need=${need} of=${`${key} ${stand} ${kept.turn}`}
       row=${(i) => {
         if (i >= total) {
           const one = extra[i - total];

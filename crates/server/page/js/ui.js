@@ -27,6 +27,16 @@ export function kept(View) {
 }
 
 /**
+ * What `draw` makes, made anew only where one of `is` has changed. Nothing that was drawn is kept to be put in once more: it would know what it was
+ * in at first, and so on back to the first picture that there was.
+ * @this {any} @param {{is: any[], draw: () => Node}} props
+ */
+export function Drawn({ draw }) {
+  this.shouldComponentUpdate = (/** @type {{is: any[]}} */ next) => next.is.some((one, at) => one !== this.props.is[at]);
+  return draw();
+}
+
+/**
  * A value that views follow. Those that use it are shown anew when it changes.
  * @template T
  * @param {T} first
