@@ -11,10 +11,11 @@ use hyper::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, IF_N
 use hyper::{HeaderMap, Method, StatusCode};
 use selvedge_host::Error;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// By their paths, in order.
+/// As they are written, by their paths, in order.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// A file as it is sent.
@@ -24,18 +25,31 @@ struct File {
     tag: String,
 }
 
-/// Packed once, when the first of them is asked for.
-static SENT: LazyLock<Vec<File>> =
-    LazyLock::new(|| FILES.iter().map(|(_, bytes)| File::new(bytes)).collect());
+/// The script of the page.
+const SCRIPT: &str = "page.js";
+
+/// By their names, packed once. All modules are one script: to ask for forty of them takes longer than
+/// all else until something is seen.
+static SENT: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
+    let files = FILES.iter().filter(|(name, _)| !name.ends_with(".js"));
+    let files = files.map(|(name, bytes)| (*name, File::new(Bytes::from_static(bytes))));
+    let script = bundle::script(text).unwrap_or_else(|why| format!("throw new Error({why:?});"));
+    files.chain([(SCRIPT, File::new(script.into()))]).collect()
+});
 
 impl File {
-    fn new(bytes: &'static [u8]) -> Self {
+    fn new(plain: Bytes) -> Self {
         let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-        let packed = packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default();
-        let digest = Sha256::digest(bytes);
+        let packed = packer.write_all(&plain).and_then(|()| packer.finish()).unwrap_or_default();
+        let digest = Sha256::digest(&plain);
         let tag = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
-        Self { plain: Bytes::from_static(bytes), packed: packed.into(), tag: format!("\"{tag}\"") }
+        Self { plain, packed: packed.into(), tag: format!("\"{tag}\"") }
     }
+}
+
+/// Packs the files, which takes a moment.
+pub(crate) fn pack() {
+    LazyLock::force(&SENT);
 }
 
 /// A file of the page; every address that is none of a file is the page itself, which reads it.
@@ -44,10 +58,9 @@ pub(crate) fn file(method: &Method, path: &str, headers: &HeaderMap) -> Result<R
         return Err(Problem::method(path, "GET", method));
     }
     let name = path.trim_start_matches('/');
-    let find = |name: &str| FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok();
     let is_file = name.rsplit('/').next().is_some_and(|last| last.contains('.'));
-    let found = find(name).or_else(|| find("index.html").filter(|_| !is_file));
-    let Some((file, (name, _))) = found.and_then(|at| Some((SENT.get(at)?, FILES.get(at)?))) else {
+    let found = SENT.get_key_value(name).or_else(|| SENT.get_key_value("index.html").filter(|_| !is_file));
+    let Some((name, file)) = found else {
         return Err(Problem::new(
             StatusCode::NOT_FOUND,
             "S-03",
@@ -74,11 +87,13 @@ pub(crate) fn file(method: &Method, path: &str, headers: &HeaderMap) -> Result<R
 
 /// The page with a run inside (S-31).
 pub(crate) fn sealed(run: &str) -> Result<String, Error> {
-    let file = |name: &str| {
-        let at = FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
-        std::str::from_utf8(FILES.get(at)?.1).ok()
-    };
-    bundle::html(file, run).map_err(|why| Error::internal(&why))
+    bundle::html(text, run).map_err(|why| Error::internal(&why))
+}
+
+/// The text of a file.
+fn text(name: &str) -> Option<&'static str> {
+    let at = FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    std::str::from_utf8(FILES.get(at)?.1).ok()
 }
 
 fn kind(name: &str) -> &'static str {
@@ -102,7 +117,7 @@ mod tests {
 
     #[test]
     fn s20_the_page_is_small_and_has_nothing_inline() {
-        let packed: usize = SENT.iter().map(|file| file.packed.len()).sum();
+        let packed: usize = SENT.values().map(|file| file.packed.len()).sum();
         assert!(packed > 0 && packed <= 200_000, "{packed} bytes");
         let html = FILES.iter().filter(|(name, _)| kind(name).starts_with("text/html"));
         for (name, text) in html.map(|(name, bytes)| (name, String::from_utf8_lossy(bytes))) {
@@ -111,7 +126,7 @@ mod tests {
             }
             assert_eq!(
                 text.matches("<script").count(),
-                text.matches("src=\"/js/").count(),
+                text.matches("src=\"/page.js\"").count(),
                 "{name}: a script of its own"
             );
         }

@@ -237,18 +237,20 @@ impl Grown {
             None => {
                 let (old, new): (Vec<_>, Vec<_>) = (self.was.iter().collect(), now.iter().collect());
                 let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-                let (old, new) = (&old[same..], &new[same..]);
-                (same, old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count())
+                let (old, new) = (old.iter().skip(same).rev(), new.iter().skip(same).rev());
+                (same, old.zip(new).take_while(|(old, new)| old == new).count())
             }
         };
         let behind = self.there.len() - kept;
         for gone in self.there.drain(same..behind) {
-            set(&mut self.messages[gone], "gone", n);
+            if let Some(message) = self.messages.get_mut(gone) {
+                set(message, "gone", n);
+            }
         }
         let mut new = read(same, len - kept);
         new.iter_mut().for_each(|message| set(message, "n", n));
         let (place, added) = (self.there.get(same).copied().unwrap_or(self.messages.len()), new.len());
-        self.there[same..].iter_mut().for_each(|at| *at += added);
+        self.there.iter_mut().skip(same).for_each(|at| *at += added);
         self.there.splice(same..same, place..place + added);
         self.messages.splice(place..place, new);
         self.was = now.clone();

@@ -7,6 +7,7 @@ use crate::feed::Feeds;
 use crate::http::{self, CONNECTIONS};
 use crate::kept::Kept;
 use crate::metrics::Metrics;
+use crate::page;
 use crate::tls;
 use crate::webhooks::Webhooks;
 use selvedge_host::options::RunOptions;
@@ -134,6 +135,8 @@ impl Server {
     /// `at_once` they have no more time for that.
     pub async fn serve(self, stop: watch::Receiver<bool>, mut at_once: watch::Receiver<bool>) {
         let Self { listener, app, resume, .. } = self;
+        // Whoever comes first does not wait for it, nor does anything else.
+        tokio::task::spawn_blocking(page::pack);
         let drives = Arc::clone(&app.drives);
         let taking_up = resume.then(|| tokio::spawn(Arc::clone(&drives).take_up()));
         let stopped = stop.clone();

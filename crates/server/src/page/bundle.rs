@@ -1,5 +1,5 @@
-//! The page as one file (S-31): its modules in one script, its styles, and a run as data. A browser loads no module from a file beside a
-//! page on disk, so that each module is a function here, in the order in which they need each other.
+//! The page's modules as one script, and the page as one file (S-31), with its styles and a run as data. Each module is a function, in the
+//! order in which they need each other: a browser loads no module from a file beside a page on disk, and many slowly from anywhere.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -15,10 +15,8 @@ const STYLES: [&str; 3] = ["css/base.css", "css/run.css", "css/parts.css"];
 /// # Errors
 /// A module asks for one that there is not, or says something in a way that is not read here: a bug, which a test finds.
 pub(super) fn html<'f>(file: impl Fn(&str) -> Option<&'f str>, run: &str) -> Result<String, String> {
-    let mut modules = Modules { file: &file, done: BTreeMap::new(), script: String::new() };
-    modules.add(FIRST, 0)?;
     // Nothing in a script or its data may end the element that it is in.
-    let script = modules.script.replace("</script", "<\\/script");
+    let script = script(&file)?.replace("</script", "<\\/script");
     let data = run.replace('<', "\\u003c");
     let styles: String = STYLES.iter().filter_map(|name| file(name)).collect::<Vec<_>>().join("\n");
     let policy = format!(
@@ -36,6 +34,16 @@ pub(super) fn html<'f>(file: impl Fn(&str) -> Option<&'f str>, run: &str) -> Res
          <script type=\"application/json\" id=\"run-inside\">{data}</script>\n\
          <script type=\"module\">{script}</script>\n</body>\n</html>\n"
     ))
+}
+
+/// All modules as one script.
+///
+/// # Errors
+/// As above.
+pub(super) fn script<'f>(file: impl Fn(&str) -> Option<&'f str>) -> Result<String, String> {
+    let mut modules = Modules { file: &file, done: BTreeMap::new(), script: String::new() };
+    modules.add(FIRST, 0)?;
+    Ok(modules.script)
 }
 
 /// As a policy has it.
