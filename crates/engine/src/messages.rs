@@ -253,16 +253,6 @@ impl<'s> ThreadView<'s> {
         self.thread.is_empty()
     }
 
-    /// The number of its last message.
-    pub fn last_number(&self) -> Option<MessageIx> {
-        self.thread.last()
-    }
-
-    /// The bytes of its messages: of texts, and of calls with their arguments.
-    pub fn bytes(&self) -> u64 {
-        self.thread.bytes()
-    }
-
     /// The part that `slice` names (P-05).
     #[must_use]
     pub fn slice(&self, slice: Slice) -> Self {

@@ -5,8 +5,12 @@ use crate::problem::Problem;
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use percent_encoding::percent_decode_str;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// A request to a route.
 pub(crate) struct Call {
@@ -57,7 +61,9 @@ impl Call {
     /// The body, which has to be an object of this type and nothing else.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body = if self.body.is_empty() { b"{}" } else { &*self.body };
-        serde_json::from_slice(body).map_err(|error| {
+        let mut reader = serde_json::Deserializer::from_slice(body);
+        let read = object(&mut reader).and_then(|read| reader.end().map(|()| read));
+        read.map_err(|error| {
             let code = match error.classify() {
                 serde_json::error::Category::Data => "bad-body",
                 _ => "no-json",
@@ -76,6 +82,23 @@ impl Call {
         let mut kinds = accept.unwrap_or_default().split(',').filter_map(|part| part.split(';').next());
         kinds.any(|known| known.trim().eq_ignore_ascii_case(kind))
     }
+}
+
+/// Reads an object, and nothing that only has its fields in order.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    struct Object<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = T;
+
+        fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+            text.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(fields))
+        }
+    }
+    from.deserialize_any(Object(PhantomData))
 }
 
 fn read_query(params: &'static [Param], query: &str) -> Result<BTreeMap<String, Vec<String>>, Problem> {

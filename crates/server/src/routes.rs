@@ -147,7 +147,7 @@ pub(crate) static ROUTES: &[Route] = &[
             param("from", Kind::Place, "the first message, from 0; negative from the end"),
             param("limit", Kind::Number { most: 1000 }, "at most so many; else 100"),
         ],
-        &["run_id", "at", "thread", "of", "from", "next", "messages"],
+        &["run_id", "at", "thread", "of", "from", "next", "before", "mark", "messages"],
         look::threads::one,
     ),
     get(

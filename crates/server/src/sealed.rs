@@ -183,8 +183,12 @@ impl Said<'_> {
             }
             let view = followed.state.view();
             let mut look = |name: &str, thread: ThreadView<'_>| {
-                let known = grown.entry(name.to_owned()).or_default();
-                known.gone = None;
+                let order = grown.len();
+                let known =
+                    grown.entry(name.to_owned()).or_insert_with(|| Grown { order, ..Grown::default() });
+                if known.spans.last().is_none_or(|(_, end)| end.is_some()) {
+                    known.spans.push((n, None));
+                }
                 known.follow(&thread, n, |from, to| threads::messages(&followed, &thread, from, to));
             };
             // To look at all threads after each event takes minutes where there are a thousand.
@@ -197,15 +201,17 @@ impl Said<'_> {
                 look(&name, thread);
                 now.insert(name.into_owned());
             }
-            for (name, thread) in &mut grown {
-                if thread.gone.is_none() && !now.contains(name) {
-                    thread.gone = Some(n);
+            for (_, thread) in grown.iter_mut().filter(|(name, _)| !now.contains(*name)) {
+                if let Some((_, end @ None)) = thread.spans.last_mut() {
+                    *end = Some(n);
                 }
             }
         })?;
+        let mut grown: Vec<(String, Grown)> = grown.into_iter().collect();
+        grown.sort_by_key(|(_, thread)| thread.order);
         let threads = grown
             .into_iter()
-            .map(|(name, thread)| (name, json!({"messages": thread.messages, "gone": thread.gone})));
+            .map(|(name, thread)| (name, json!({"messages": thread.messages, "there": thread.spans})));
         Ok(History { threads: threads.collect(), used, events: last })
     }
 }
@@ -223,8 +229,10 @@ struct Grown {
     there: Vec<usize>,
     /// The thread as it was.
     was: Thread,
-    /// The event with which it was no more, as a path's at its join.
-    gone: Option<u64>,
+    /// The events from which on it was there, each with the one from which on it was not, as that of a subgraph between two rounds of a loop.
+    spans: Vec<(u64, Option<u64>)>,
+    /// How many there were before it.
+    order: usize,
 }
 
 impl Grown {
@@ -259,7 +267,8 @@ impl Grown {
 
 /// What the page shows as of any event.
 struct History {
-    /// All threads that there ever were, each message with the event that brought it, and the one that took it away (E-09).
+    /// All threads that there ever were, in the order in which they came, each message with the event that brought it, and the one that took it
+    /// away (E-09).
     threads: Map<String, Value>,
     /// What the run had used, with the event from which on.
     used: Vec<(u64, Value)>,

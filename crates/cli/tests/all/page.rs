@@ -95,6 +95,11 @@ fn s22_names_and_times_have_room() {
 }
 
 #[test]
+fn s22_nothing_is_told_before_it_happens() {
+    script("moment.mjs");
+}
+
+#[test]
 fn s22_text_is_shown_as_it_comes() {
     script("stream.mjs");
 }

@@ -1,7 +1,7 @@
 //! Threads: values of conversations that share what they have in common (E-08).
 
 use super::Slice;
-use crate::ids::MessageIx;
+use crate::ids::{Ix, MessageIx};
 use std::sync::Arc;
 
 /// The value of a conversation at one moment: which messages, in which order.
@@ -47,6 +47,8 @@ struct Link {
     count: u32,
     /// Their bytes.
     bytes: u64,
+    /// What stands for which they are, and in which order.
+    mark: u64,
     /// Which of them is the last reply, and which the last large output, counted from 1; 0: none.
     reply: u32,
     large: u32,
@@ -54,6 +56,14 @@ struct Link {
     /// One further back, or the same, at distances as in skew binary numbers: from each link, each earlier one is
     /// O(log n) steps away (Myers, "An applicative random-access stack", 1983).
     far: Option<Arc<Link>>,
+}
+
+/// One number of two, in which a bit of either changes about half of all (the end of splitmix64).
+fn mixed(mark: u64, next: u64) -> u64 {
+    let mixed = (mark.rotate_left(23) ^ next).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ mixed >> 31
 }
 
 /// The messages up to a link.
@@ -69,12 +79,13 @@ impl Link {
             if same { next.cloned() } else { before.clone() }
         });
         let count = count(before.as_ref()) + 1;
-        let (bytes, reply, large) =
-            before.as_ref().map_or((0, 0, 0), |last| (last.bytes, last.reply, last.large));
+        let (bytes, mark, reply, large) =
+            before.as_ref().map_or((0, 0, 0, 0), |last| (last.bytes, last.mark, last.reply, last.large));
         Arc::new(Link {
             message: entry.message,
             count,
             bytes: bytes.saturating_add(entry.bytes),
+            mark: mixed(mark, entry.message.get() as u64),
             reply: if entry.kind == Kind::Reply { count } else { reply },
             large: if entry.kind == Kind::Large { count } else { large },
             before,
@@ -166,6 +177,11 @@ impl Thread {
         let all = self.last.as_ref().map_or(0, |link| link.bytes);
         let skipped = (self.skipped > 0).then(|| self.up_to(self.skipped)).flatten();
         all - skipped.map_or(0, |link| link.bytes)
+    }
+    /// What stands for which messages it has, and in which order: where that is another, so is the thread. That of its beginning is the one
+    /// of the slice. 0 if it is empty.
+    pub fn mark(&self) -> u64 {
+        self.last.as_ref().map_or(0, |last| mixed(last.mark, u64::from(self.skipped)))
     }
     /// Large outputs behind the last reply, which no model of this thread has answered to: O(log n) for each.
     pub(crate) fn unanswered(&self) -> Vec<MessageIx> {

@@ -46,8 +46,8 @@ export function embedded() {
     timeline: () => later(timeline),
     threads: (/** @type {string} */ _, /** @type {any} */ query) => {
       const n = until(query?.at);
-      const there = Object.entries(inside.threads).filter(([, thread]) => thread.gone === null || thread.gone > n);
-      return later({ threads: there.map(([name, thread]) => ({ name, messages: said(thread, n).length })).filter((one) => one.messages) });
+      const there = Object.entries(inside.threads).filter(([, thread]) => thread.there.some((/** @type {[number, number | null]} */ [from, to]) => from <= n && (to ?? Infinity) > n));
+      return later({ at: n, threads: there.map(([name, thread]) => ({ name, messages: said(thread, n).length })) });
     },
     thread: (/** @type {string} */ _, /** @type {string} */ name, /** @type {any} */ query) => {
       const n = until(query?.at);

@@ -153,11 +153,12 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
     const coming = ahead && lane.coming.length > 0;
     const own = lane.bars.some((/** @type {any} */ one) => model.nodes[one.node].node === selected) ? selected : '';
     const grows = coming || lane.bars.some((/** @type {any} */ one) => one.n1 === null);
-    const is = [lane, looks(lane, model, n, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
-    return html`<${Drawn} key=${lane.key} is=${is} draw=${() => html`<div class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${lane.status}`}
+    const status = (lane.ended ? lane.ended[0] <= n : n >= model.events) ? lane.status : 'open';
+    const is = [lane, status, looks(lane, model, n, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
+    return html`<${Drawn} key=${lane.key} is=${is} draw=${() => html`<div class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${status}`}
           style=${`transform:translateY(${lane.y}px);height:${lane.height}px`}>
           <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * INDENT}px`} title=${plain(lane.title)}>
-            <span><${Text} of=${lane.label || t('no-thread')} max=${60} /></span>${lane.status === 'cancelled' && html`<small>${t('cancelled')}</small>`}${lane.status === 'failed' && html`<small class="bad">${t('failed')}</small>`}
+            <span><${Text} of=${lane.label || t('no-thread')} max=${60} /></span>${status === 'cancelled' && html`<small>${t('cancelled')}</small>`}${status === 'failed' && html`<small class="bad">${t('failed')}</small>`}
           </div>
           <div class="lane-line" style=${`left:${labels}px;width:${width}px`}></div>
           <div class="lane-bars" style=${`left:${labels}px;width:${width}px`}>

@@ -8,7 +8,7 @@
  * @typedef {{node: number, visit: number, n0: number, n1: number | null, t0: number, t1: number | null, row: number, group: string | null,
  *   members: number[], x0?: number, x1?: number}} Bar  `members`: the frames that it opened; `x0` and `x1`: where it is on the axis
  * @typedef {{key: string, label: string, title: string, depth: number, group: string | null, kind: string, bars: Bar[], rows: number, y: number,
- *   height: number, opened: string | null, status: string, count: number,
+ *   height: number, opened: string | null, status: string, ended?: import('./model.js').Moment | null, count: number,
  *   coming: import('./model.js').TNode[]}} Lane
  */
 
@@ -68,10 +68,10 @@ export function tree(model) {
     const opener = model.nodes[frame.opener ?? 0];
     const group = `${frameKey(opener.frame)}/${opener.id}`;
     const base = lane(inside, () => ({
-      label: frame.which === 'path' ? (/^\d+$/.test(frame.key ?? '') ? `${opener.id}[${frame.key}]` : frame.key ?? '') : opener.id, title: frame.name, kind: frame.which ?? 'sub', parent: group, status: frame.status,
+      label: frame.which === 'path' ? (/^\d+$/.test(frame.key ?? '') ? `${opener.id}[${frame.key}]` : frame.key ?? '') : opener.id, title: frame.name, kind: frame.which ?? 'sub', parent: group, status: frame.status, ended: frame.ended,
     }));
     if (own) return base;
-    return lane(`${inside}/${thread}`, () => ({ label: thread, title: `${frame.name} · ${thread}`, kind: 'thread', parent: group, status: frame.status }));
+    return lane(`${inside}/${thread}`, () => ({ label: thread, title: `${frame.name} · ${thread}`, kind: 'thread', parent: group, status: frame.status, ended: frame.ended }));
   };
 
   model.nodes.forEach((node, at) => {
@@ -103,6 +103,7 @@ export function tree(model) {
     if (inner) {
       inner.frames++;
       inner.status = frame.status;
+      inner.ended = frame.ended;
     }
   });
   for (const found of lanes.values()) {

@@ -14,7 +14,7 @@
  * @typedef {{name: string, which: string | null, key: string | null, opener: number | null, began: Moment | null, ended: Moment | null,
  *   status: string}} Frame
  * @typedef {{run_id: string, events: number, began: number, last: number, status: string, driven: boolean, frames: Frame[], nodes: TNode[],
- *   recovery: any[], begun: number, source: any, name: string, dialect: string, threads: {name: string, messages: number, bytes?: number, last?: number | null}[]}} Model
+ *   recovery: any[], begun: number, source: any, name: string, dialect: string, threads: {name: string, messages: number, mark?: string}[]}} Model
  */
 
 const FLOW = ['fork', 'loop', 'sub'];

@@ -59,7 +59,9 @@ export function NodePanel({ model, run, node, n, at, explain, choose }) {
   const visit = told && visitAt(told, n);
   const word = visit ? standing(visit, n, goesOn(model, n)) : told?.skipped ? 'skipped' : 'waits';
   const moved = `${word}/${visit?.calls.length}/${visit?.ended?.[0]}`;
-  const { value, error } = useAsked(() => source.node(run, node, { at }), [run, node, at, moved]);
+  // What had not begun is asked for as it is now, which is known of it in any case, and nothing that came later is shown.
+  const then = at !== null && told && visitAt(told, at) ? at : null;
+  const { value, error } = useAsked(() => source.node(run, node, { at: then }), [run, node, then, moved]);
   const mine = value && (value.node === node || !value.node) ? value : undefined;
   const time = explain && at === null ? explain : null;
   const recovery = (model.recovery ?? []).filter((rung) => rung.node === node && rung.n <= n);
@@ -82,8 +84,8 @@ export function NodePanel({ model, run, node, n, at, explain, choose }) {
     ${explain?.messages_from?.length > 0 && html`<h3>${t('messages-from')}</h3><p>${explain.messages_from.slice(-24).map((from) => html`<button type="button" class="from" onClick=${() => choose(from)}><${Text} of=${from} max=${60} /></button> `)}${explain.messages_from.length > 24 ? html`<span class="muted">+${explain.messages_from.length - 24}</span>` : ''}</p>`}
     ${explain?.afresh?.length > 0 && html`<h3>${t('afresh')}</h3><ul class="waits">${explain.afresh.map((one) => html`<li><span class="mono"><${Text} of=${one.call ?? one.effect} max=${80} /></span> <span class="muted">${because(one, node)}</span></li>`)}</ul>`}
     <${Problem} of=${error} />
-    ${mine?.calls?.length > 0 && html`<h3>${t('calls-of')}</h3>${mine.calls.map((call, i) => html`<${Call} key=${call.effect} call=${call} at=${i} />`)}`}
-    ${mine?.answers?.length > 0 && html`<h3>${t('answers')}</h3>${mine.answers.map((one) => html`<div class="long"><b><${Text} of=${one.by ?? ''} /></b><${Json} of=${one.answer} /></div>`)}`}
+    ${visit && mine?.calls?.length > 0 && html`<h3>${t('calls-of')}</h3>${mine.calls.map((call, i) => html`<${Call} key=${call.effect} call=${call} at=${i} />`)}`}
+    ${visit && mine?.answers?.length > 0 && html`<h3>${t('answers')}</h3>${mine.answers.map((one) => html`<div class="long"><b><${Text} of=${one.by ?? ''} /></b><${Json} of=${one.answer} /></div>`)}`}
     ${mine?.definition && html`<details class="definition"><summary class="h3">${t('definition')}${mine.place && html` <span class="muted mono place" title=${t(mine.place.changed ? 'place-changed' : 'place-why')}><${Text} of=${`${mine.place.file}:${mine.place.line}`} max=${160} />${mine.place.changed ? ' ≠' : ''}</span>`}</summary><${Json} of=${mine.definition} /></details>`}
   </div>`;
 }

@@ -11,7 +11,7 @@ import { Fork } from './fork.js';
 import { Message } from './message.js';
 import { evolutionOf } from './evolution.js';
 import { follow } from './live.js';
-import { tally, sourceOf, forkedAt, statusOf } from './model.js';
+import { tally, sourceOf, forkedAt, statusOf, visitAt } from './model.js';
 import { source, connection } from './source.js';
 import { route, adjust, link, go } from './route.js';
 import { t, wordOf } from './words.js';
@@ -69,17 +69,26 @@ const Result = kept(({ run }) => {
 /** The thread in which a node speaks, by the name that it has in the run. @param {any} model @param {string | undefined} name @param {string[]} names */
 function threadOf(model, name, names) {
   const node = model && name ? model.nodes.find((/** @type {any} */ one) => one?.node === name) : null;
-  if (!node) return undefined;
+  return node ? threadsAround(model, node).find((one) => names.includes(one)) : undefined;
+}
+
+/**
+ * What a node's thread may be called: by the nearest frame around it that has threads of its own, which iterations and main paths have not (W-03).
+ * @param {import('./model.js').Model} model @param {import('./model.js').TNode} node
+ */
+function threadsAround(model, node) {
   const own = node.thread ?? 'main';
-  return [`${model.frames[node.frame]?.name}/${own}`, own].find((one) => names.includes(one));
+  const names = [];
+  for (let frame = model.frames[node.frame]; frame && frame.opener !== null; frame = model.frames[model.nodes[frame.opener].frame])
+    if (frame.which !== 'iteration') names.push(`${frame.name}/${own}`);
+  return [...names, own];
 }
 
 /** The part of another thread that a thread was opened with. @param {any} model @param {string} thread */
 function adoptedBy(model, thread) {
   for (const node of model.nodes) {
-    if (node.thread === null || (thread !== node.thread && thread !== `${model.frames[node.frame]?.name}/${node.thread}`)) continue;
-    const opened = node.visits[0]?.opened;
-    if (opened) return { from: opened.from, count: opened.end - opened.start };
+    const opened = node?.visits[0]?.opened;
+    if (opened && node.thread !== null && threadsAround(model, node).includes(thread)) return { from: opened.from, count: opened.end - opened.start };
   }
   return null;
 }
@@ -114,12 +123,12 @@ export function Run() {
   const [acting, setActing] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
   const first = useRef('');
-  const [late, setLate] = useState(/** @type {number | null} */ (null));
   const at = query.at ? Math.max(1, Number(query.at) || 1) : null;
+  const [late, setLate] = useState(at);
   const live = at === null || (!!model && at >= model.events && !model.driven);
   const n = model ? Math.min(at ?? model.events, model.events) : 1;
   // What is asked of the server follows the scrubber when it rests; lanes follow at once.
-  const asked = at === null || live ? null : n;
+  const asked = at === null || live ? null : model ? n : at;
   useEffect(() => {
     const timer = setTimeout(() => setLate(asked), late === null && asked === null ? 0 : 150);
     return () => clearTimeout(timer);
@@ -131,6 +140,7 @@ export function Run() {
     [id, late, beat, !model],
   );
   const [run, told] = got ?? [];
+  // The threads of that moment, and with them what they say: until it is known which there were, those of the moment before are shown.
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
   // Whom nodes waited for and whose messages they saw is asked of those that are seen, once: what of it had happened by a moment the timeline tells.
   const [seen, setSeen] = useState(/** @type {string[]} */ ([]));
@@ -147,7 +157,7 @@ export function Run() {
   // Of the chosen one it is asked at the moment that is looked at, if it was there.
   const chosen = useMemo(() => model?.nodes.find((/** @type {any} */ one) => one?.node === query.node), [model, query.node]);
   const frame = chosen && model?.frames[chosen.frame];
-  const there = chosen && (late === null || !frame?.began || frame.began[0] <= late);
+  const there = chosen && (late === null || frame?.opener === null || visitAt(chosen, late));
   const { value: ownOf } = useAsked(() => (there ? source.explain(id, [query.node], late).then((got) => got.nodes[0]) : Promise.resolve(undefined)), [id, query.node, late, explainAt, Boolean(there)]);
   const own = ownOf?.node === query.node ? ownOf : undefined;
   const reads = useMemo(() => (explained ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter(isRead).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
@@ -172,6 +182,9 @@ export function Run() {
     return undefined;
   };
   const rows = useMemo(() => Object.fromEntries(((late !== null && listed?.threads) || (model?.threads ?? [])).map((/** @type {any} */ one) => [one.name, one])), [model, late, listed]);
+  const listedOnce = useRef(false);
+  listedOnce.current ||= late === null || Boolean(listed);
+  const readAt = late === null ? null : listed ? listed.at : listedOnce.current ? null : undefined;
   const lengths = useMemo(() => Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.messages])), [rows]);
   const names = useMemo(() => Object.keys(lengths), [lengths]);
   const tabs = useMemo(() => [...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }], [lengths]);
@@ -195,7 +208,7 @@ export function Run() {
     <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
         <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
-        ${tab === '=' ? result : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${late} total=${lengths[tab] ?? 0} last=${rows[tab]?.last} bytes=${rows[tab]?.bytes} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? result : readAt === undefined ? html`<p class="muted busy">${t('loading')}</p>` : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${readAt} total=${lengths[tab] ?? 0} mark=${rows[tab]?.mark} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}

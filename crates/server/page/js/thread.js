@@ -75,46 +75,42 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }
 }
 
 /**
- * @param {{run: string, thread: string, n: number, total: number, last?: number | null, bytes?: number, live: boolean, chooseNode: (node: string) => void,
- *   edit?: (message: any) => void, at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
- *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props  `last`: the number of its last message
+ * @param {{run: string, thread: string, n: number, total: number, mark?: string, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
+ *   at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
+ *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props  `mark` stands for which messages it has
  */
-export function Thread({ run, thread, n, total, last, bytes, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
+export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
   const [, again] = useState(0);
   const [trouble, setTrouble] = useState(null);
   /**
-   * What was read of it, page by page: how the thread stood when a page was asked for, and how many of its messages are known.
-   * @typedef {{key: string, messages: any[], asked: Map<number, string>, known: Map<number, number>, total: number, last: any, bytes: any, turn: number}} Pages
+   * What was read of it, page by page: how the thread stood when a page was asked for, and how many of its messages are known, with the thread's mark up to there.
+   * @typedef {{key: string, messages: any[], asked: Map<number, string>, known: Map<number, {count: number, mark?: string}>, turn: number}} Pages
    */
-  const pages = useRef(/** @type {Pages} */ ({ key: '' }));
+  const pages = useRef(/** @type {Pages} */ ({ key: '', messages: [], asked: new Map(), known: new Map(), turn: 0 }));
   const key = `${run}/${thread}/${at ?? ''}`;
-  if (pages.current.key !== key) pages.current = { key, messages: [], asked: new Map(), known: new Map(), total, last, bytes, turn: 0 };
+  if (pages.current.key !== key) pages.current = { key, messages: [], asked: new Map(), known: new Map(), turn: 0 };
   const kept = pages.current;
-  // As many as before, the last one too, and yet another thread: one in the midst of them was replaced.
-  if (kept.total === total && kept.last === last && kept.bytes !== bytes) kept.known.clear();
-  Object.assign(kept, { total, last, bytes });
-  const stand = `${total} ${last} ${bytes}`;
+  const stand = `${total} ${mark}`;
   const read = (/** @type {number} */ page) => {
     const first = page * PAGE;
     const whole = Math.min(PAGE, total - first);
     if (whole <= 0 || kept.asked.get(page) === stand) return;
     kept.asked.set(page, stand);
-    // The last one that is known is read once more, or all where they are few: where another has its place something was taken away from the
-    // thread, and nothing else is known of it.
-    const known = Math.min(kept.known.get(page) ?? 0, whole);
-    const from = known > FEW ? first + known - 1 : first;
-    source.thread(run, thread, { from, limit: first + whole - from, at }).then(
+    // What is known is not read once more, unless it is little.
+    const known = kept.known.get(page);
+    const count = known && known.count > FEW && known.count <= whole ? known.count : 0;
+    source.thread(run, thread, { from: first + count, limit: Math.max(1, whole - count), at }).then(
       (got) => {
         if (pages.current !== kept) return;
-        if (known && got.messages[0]?.number !== kept.messages[from]?.number) {
-          kept.known.clear();
-          kept.asked.clear();
+        if (count && got.before !== known?.mark) {
+          // Something was taken away from the thread (E-09): all is read anew.
+          kept.known.delete(page);
+          kept.asked.delete(page);
           kept.turn++;
-        }
-        if (from === first || kept.known.has(page)) {
-          got.messages.forEach((/** @type {any} */ message, /** @type {number} */ i) => (kept.messages[from + i] = message));
-          kept.known.set(page, from - first + got.messages.length);
-          kept.asked.set(page, stand);
+        } else {
+          const more = got.messages.slice(0, whole - count);
+          more.forEach((/** @type {any} */ message, /** @type {number} */ i) => (kept.messages[first + count + i] = message));
+          kept.known.set(page, { count: count + more.length, mark: more.length ? got.mark : got.before });
         }
         again((v) => v + 1);
       },

@@ -87,7 +87,8 @@ export function useAsked(ask, of) {
     let counts = true;
     ask().then(
       (value) => counts && set({ value, error: null }),
-      (error) => counts && set((/** @type {any} */ before) => ({ ...before, error })),
+      // What is not there has no value; what can't be reached has the one that it had.
+      (error) => counts && set((/** @type {any} */ before) => ({ value: error?.status === 404 ? undefined : before.value, error })),
     );
     return () => void (counts = false);
   }, of);

@@ -1,5 +1,6 @@
 //! What requests bring that act.
 
+use crate::call::object;
 use crate::problem::Problem;
 use schemars::JsonSchema;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
@@ -27,6 +28,7 @@ pub(crate) struct Start {
     /// Values of its inputs.
     pub(crate) inputs: Map<String, Value>,
     /// How it is run.
+    #[serde(deserialize_with = "object")]
     pub(crate) options: Chosen,
     /// The run's id, never used before.
     pub(crate) run_id: Option<String>,
@@ -130,6 +132,7 @@ pub(crate) struct Message {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Resumed {
     /// How it is run, over what it was begun with.
+    #[serde(deserialize_with = "object")]
     pub(crate) options: Chosen,
 }
 
@@ -151,6 +154,7 @@ pub(crate) struct Forked {
     /// Other values of inputs.
     pub(crate) inputs: Map<String, Value>,
     /// How it is run, over what the run was begun with.
+    #[serde(deserialize_with = "object")]
     pub(crate) options: Chosen,
     /// The fork's id, never used before.
     pub(crate) run_id: Option<String>,

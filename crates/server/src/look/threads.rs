@@ -24,14 +24,15 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::json(object))
 }
 
-/// All threads, each with how many messages it has, their bytes, and the number of the last one: where one of these is another, so is the
-/// thread (E-09).
+/// All threads, each with how many messages it has, and its mark.
 pub(crate) fn all(run: &Followed) -> Vec<Value> {
-    let object = |(name, thread): (Cow<'_, str>, ThreadView<'_>)| {
-        let last = thread.last_number().map(Ix::get);
-        json!({"name": name, "messages": thread.len(), "bytes": thread.bytes(), "last": last})
-    };
+    let object = |(name, thread): (Cow<'_, str>, ThreadView<'_>)| json!({"name": name, "messages": thread.len(), "mark": mark(&thread)});
     run.state.view().threads().map(object).collect()
+}
+
+/// What stands for the messages of a thread: as long as it is the same, so are they (E-09).
+fn mark(thread: &ThreadView<'_>) -> String {
+    format!("{:016x}", thread.thread().mark())
 }
 
 /// `GET /v1/runs/{id}/threads/{name}`.
@@ -56,9 +57,11 @@ pub(crate) fn one(app: &App, call: &Call) -> Result<Reply, Problem> {
         };
         let to = from.saturating_add(limit).min(of);
         let messages = messages(run, &thread, from, to);
+        let until =
+            |to: usize| mark(&thread.slice(Slice(Some(0), Some(i64::try_from(to).unwrap_or(i64::MAX)))));
         Ok(json!({
             "run_id": id, "at": state.events(), "thread": name, "of": of, "from": from,
-            "next": (to < of).then_some(to), "messages": messages,
+            "next": (to < of).then_some(to), "before": until(from), "mark": until(to), "messages": messages,
         }))
     })?;
     Ok(Reply::json(object))

@@ -175,6 +175,10 @@ fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
     assert_eq!(send("/v1/runs", twice).is(422).json()["code"], "duplicate-key");
     for (body, code) in [
         ("{\"document\": 3}", "bad-body"),
+        ("[\"{}\"]", "bad-body"),
+        ("null", "bad-body"),
+        ("{\"document\": {}, \"options\": [\"mock\"]}", "bad-body"),
+        ("{\"document\": {}} {}", "no-json"),
         ("{\"document\": {\"task\": }}", "no-json"),
         ("{\"document\": {\"task\": \"t\"}, \"document\": {}}", "bad-body"),
         (&format!("{{\"document\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000)), "no-json"),

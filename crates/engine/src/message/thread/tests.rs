@@ -49,6 +49,28 @@ fn what_stands_behind_an_earlier_thread_is_what_was_added_to_it() {
     assert_eq!(behind(&trunk, &Thread::default()), None);
 }
 
+/// E-09: who has a mark sees whether a thread, or its beginning, is still what it was.
+#[test]
+fn marks_stand_for_messages() {
+    let trunk = of(0..40);
+    let mark = |thread: &Thread, end: i64| thread.slice(Slice(None, Some(end))).mark();
+    let mut longer = trunk.clone();
+    longer.push(entry(40));
+    assert_eq!((of(0..40).mark(), mark(&longer, 40)), (trunk.mark(), trunk.mark()));
+    assert_eq!((Thread::default().mark(), mark(&trunk, 0)), (0, 0));
+    // One in the place of another, of the same size, and others behind it.
+    let edited = longer.with(&[(0, 1, Some(entry(90)))]);
+    assert_eq!((edited.len(), edited.last()), (longer.len(), longer.last()));
+    assert_eq!((1..=41).find(|end| mark(&edited, *end) == mark(&longer, *end)), None);
+    let mut marks: Vec<u64> = (0..=41).map(|end| mark(&longer, end)).collect();
+    marks.extend((1..40).map(|start| longer.slice(Slice(Some(start), None)).mark()));
+    marks.extend([edited.mark(), of([1, 0]).mark(), longer.with(&[(3, 5, None)]).mark()]);
+    let all = marks.len();
+    marks.sort_unstable();
+    marks.dedup();
+    assert_eq!(marks.len(), all);
+}
+
 /// P-05: a slice of a thread is that of the list of its messages, also of a slice to which others were added.
 #[test]
 fn slices_are_those_of_lists() {
