@@ -17,7 +17,7 @@ fs.mkdirSync(path.join(work, 'notes/out'), { recursive: true });
 cli('run', 'notes/flow.json', '--script', 'notes/script.yaml', '--allow-write', 'notes/out', '--run-id', 'notes');
 fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(work, 'dates'), { recursive: true });
 cli('run', 'dates/agent.json', '--script', 'dates/script.yaml', '--run-id', 'dates');
-const words = (/** @type {string} */ language) => import(`data:text/javascript,${encodeURIComponent(fs.readFileSync(new URL(`../../../server/page/js/${language}.js`, import.meta.url), 'utf8'))}`);
+const wordsOf = (language) => import(`data:text/javascript,${encodeURIComponent(fs.readFileSync(new URL(`../../../server/page/js/${language}.js`, import.meta.url), 'utf8'))}`);
 const server = await serve(['--script', script]);
 const views = [['#/runs', 'a.run-row'], ['#/run/letter?node=judge&tab=facts', '.panel .node-call'], ['#/run/letter?at=9', '.tag.then'], ['#/run/notes', '.ask'], ['#/run/dates', '.bar.open'], ['#/run/wide', '.markdown table'], ['#/inbox', '.ask'], ['#/start', '.editor'], ['#/library', '.library'], ['#/library/parse_date', '.tool'], ['#/evolution', 'main'], ['#/diff?a=letter&b=notes', '.compare']];
 for (const [width, height, scheme, language] of [[1280, 900, 'light', 'en'], [360, 780, 'dark', 'zh'], [3840, 2160, 'dark', 'en']]) {
@@ -25,7 +25,7 @@ for (const [width, height, scheme, language] of [[1280, 900, 'light', 'en'], [36
     if (language === 'zh') await page.locator('.topbar .ghost').first().click();
     assert.equal(await page.locator('html').getAttribute('lang'), language);
     // Chinese has all words, with the same things in them, and its own punctuation.
-    const { english, chinese } = Object.assign({}, ...(await Promise.all(['english', 'chinese'].map(words))));
+    const { english, chinese } = Object.assign({}, ...(await Promise.all(['english', 'chinese'].map(wordsOf))));
     assert.deepEqual(Object.keys(english).filter((key) => !chinese[key]), []);
     for (const [key, text] of Object.entries(chinese)) {
       const gaps = (words) => [...new Set(words.match(/\{\w+\}/g))].sort();

@@ -5,10 +5,9 @@ import { assert, browse, serve, until, write } from './harness.mjs';
 const BYTES = 600;
 const ELEMENTS = 60;
 const script = write('fine.yaml', '- when: {}\n  reply: { text: "fine", delay_ms: 40 }\n');
-write('selvedge.toml', '[limits]\nloop_iterations = 1000000\nevents = 10000000\n');
 const nodes = [
   { id: 'start', type: 'START' },
-  { id: 'round', type: 'LOOP_START', config: { while: 'true', limit: 1000000 } },
+  { id: 'round', type: 'LOOP_START', config: { while: 'true', limit: 10000 } },
   { id: 'write', type: 'LLM', config: { prompt: 'Round {{index}}: write.' } },
   { id: 'empty', type: 'CONTEXT', config: { op: 'clear' } },
   { id: 'good', type: 'LOOP_END', config: { loop: 'round' } },

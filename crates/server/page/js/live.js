@@ -3,9 +3,10 @@ import { useEffect, useState } from './ui.js';
 import { read } from './model.js';
 import { source } from './source.js';
 
-/** How often at most the projection is asked for again, in milliseconds: what comes after a pause is shown at once, with what comes beside it. */
+/** How often at most the projection is asked for again, in milliseconds. */
 const BEAT = 400;
-const BESIDE = 40;
+/** How long it is waited for what comes together, where nothing came for longer than that. */
+const GATHER = 40;
 /** How often at most text is shown as it streams, in milliseconds: more often nobody sees, and each time costs a picture. */
 const STREAM = 100;
 /** How many times as long as a look takes, its picture included, it is waited for the next one. */
@@ -57,7 +58,7 @@ export function follow(run) {
       busy = false;
       if (due) (due = false), soon();
     };
-    const soon = () => (timer ??= setTimeout(beat, Math.max(BESIDE, looked + Math.max(BEAT, spent * REST) - performance.now())));
+    const soon = () => (timer ??= setTimeout(beat, Math.max(GATHER, looked + Math.max(BEAT, spent * REST) - performance.now())));
     const take = (/** @type {any} */ event) => {
       if (event.kind === 'completed' && event.effect) streams.delete(event.effect);
       soon();

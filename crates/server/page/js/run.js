@@ -69,26 +69,27 @@ const Result = kept(({ run }) => {
 /** The thread in which a node speaks, by the name that it has in the run. @param {any} model @param {string | undefined} name @param {string[]} names */
 function threadOf(model, name, names) {
   const node = model && name ? model.nodes.find((/** @type {any} */ one) => one?.node === name) : null;
-  return node ? threadsAround(model, node).find((one) => names.includes(one)) : undefined;
+  return node ? spokenIn(model, node, names) : undefined;
 }
 
 /**
- * What a node's thread may be called: by the nearest frame around it that has threads of its own, which iterations and main paths have not (W-03).
- * @param {import('./model.js').Model} model @param {import('./model.js').TNode} node
+ * The same of a node: the thread is that of the nearest frame around it that has threads of its own, which iterations and main paths have not (W-03).
+ * @param {import('./model.js').Model} model @param {import('./model.js').TNode} node @param {string[]} names
  */
-function threadsAround(model, node) {
+function spokenIn(model, node, names) {
   const own = node.thread ?? 'main';
-  const names = [];
-  for (let frame = model.frames[node.frame]; frame && frame.opener !== null; frame = model.frames[model.nodes[frame.opener].frame])
-    if (frame.which !== 'iteration') names.push(`${frame.name}/${own}`);
-  return [...names, own];
+  for (let frame = model.frames[node.frame]; frame && frame.opener !== null; frame = model.frames[model.nodes[frame.opener].frame]) {
+    const name = `${frame.name}/${own}`;
+    if (frame.which !== 'iteration' && names.includes(name)) return name;
+  }
+  return names.includes(own) ? own : undefined;
 }
 
-/** The part of another thread that a thread was opened with. @param {any} model @param {string} thread */
-function adoptedBy(model, thread) {
+/** The part of another thread that a thread was opened with. @param {any} model @param {string} thread @param {string[]} names */
+function adoptedBy(model, thread, names) {
   for (const node of model.nodes) {
     const opened = node?.visits[0]?.opened;
-    if (opened && node.thread !== null && threadsAround(model, node).includes(thread)) return { from: opened.from, count: opened.end - opened.start };
+    if (opened && node.thread !== null && spokenIn(model, node, names) === thread) return { from: opened.from, count: opened.end - opened.start };
   }
   return null;
 }
@@ -185,14 +186,13 @@ export function Run() {
   const listedOnce = useRef(false);
   listedOnce.current ||= late === null || Boolean(listed);
   const readAt = late === null ? null : listed ? listed.at : listedOnce.current ? null : undefined;
-  const lengths = useMemo(() => Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.messages])), [rows]);
-  const names = useMemo(() => Object.keys(lengths), [lengths]);
-  const tabs = useMemo(() => [...names.map((name) => ({ id: name, name, count: lengths[name] })), { id: '=', name: t('result') }], [lengths]);
+  const names = useMemo(() => Object.keys(rows), [rows]);
+  const tabs = useMemo(() => [...names.map((name) => ({ id: name, name, count: rows[name].messages })), { id: '=', name: t('result') }], [rows]);
   const ofNode = useMemo(() => threadOf(model, query.node, names), [model, query.node, names]);
   // At first the thread in which most was said; that one stays, whatever grows.
-  if (!names.includes(first.current)) first.current = names.reduce((most, name) => (lengths[name] > (lengths[most] ?? 0) ? name : most), '');
+  if (!names.includes(first.current)) first.current = names.reduce((most, name) => (rows[name].messages > (rows[most]?.messages ?? 0) ? name : most), '');
   const tab = query.tab && (query.tab === '=' || names.includes(query.tab)) ? query.tab : ofNode ?? (first.current || '=');
-  const adopted = useMemo(() => (model ? adoptedBy(model, tab) : null), [model, tab]);
+  const adopted = useMemo(() => (model ? adoptedBy(model, tab, names) : null), [model, tab, names]);
   if (!model) return html`<main class="page" id="main"><h1><${Text} of=${id} max=${80} /></h1><${Problem} of=${error} />${error ? !source.sealed && html`<p><a class="button" href=${link('runs')}>${t('all-runs')}</a></p>` : html`<p class="muted busy" role="status">${t('loading')}</p>`}</main>`;
   const result = html`<${Result} run=${run} />`;
   const sayNow = story(told?.events?.[0]?.n === n || !told?.events?.[0]?.n ? told?.events?.[0] : null);
@@ -208,7 +208,7 @@ export function Run() {
     <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
         <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
-        ${tab === '=' ? result : readAt === undefined ? html`<p class="muted busy">${t('loading')}</p>` : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${readAt} total=${lengths[tab] ?? 0} mark=${rows[tab]?.mark} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? result : readAt === undefined ? html`<p class="muted busy">${t('loading')}</p>` : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${readAt} total=${rows[tab]?.messages ?? 0} mark=${rows[tab]?.mark} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}

@@ -9,7 +9,7 @@ import { plain } from './text.js';
 import { count } from './format.js';
 
 const PAGE = 100;
-/** So many messages are read once more as soon as one. */
+/** So few known messages of a page are read once more with what is new. */
 const FEW = 20;
 /** Pages that are kept on either side of those that are seen. */
 const BESIDE = 5;
@@ -96,12 +96,13 @@ export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at
     const whole = Math.min(PAGE, total - first);
     if (whole <= 0 || kept.asked.get(page) === stand) return;
     kept.asked.set(page, stand);
-    // What is known is not read once more, unless it is little.
+    // What is known is not read once more, unless it is little: the mark before what follows tells whether it still holds.
     const known = kept.known.get(page);
     const count = known && known.count > FEW && known.count <= whole ? known.count : 0;
     source.thread(run, thread, { from: first + count, limit: Math.max(1, whole - count), at }).then(
       (got) => {
         if (pages.current !== kept) return;
+        setTrouble(null);
         if (count && got.before !== known?.mark) {
           // Something was taken away from the thread (E-09): all is read anew.
           kept.known.delete(page);

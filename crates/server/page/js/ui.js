@@ -27,8 +27,8 @@ export function kept(View) {
 }
 
 /**
- * What `draw` makes, made anew only where one of `is` has changed. Nothing that was drawn is kept to be put in once more: it would know what it was
- * in at first, and so on back to the first picture that there was.
+ * What `draw` makes, made anew only where one of `is` has changed. Elements are not kept to be rendered once more:
+ * preact renders a clone of them, and what was kept still holds the tree that it was in at first, with what was kept in that, and so on: all trees.
  * @this {any} @param {{is: any[], draw: () => Node}} props
  */
 export function Drawn({ draw }) {

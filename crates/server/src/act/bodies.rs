@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Start {
     /// The document: an object, or its text.
     #[schemars(with = "Option<Value>")]
-    pub(crate) document: Option<Inside>,
+    pub(crate) document: Option<IgnoredAny>,
     /// The name of a document that the server has.
     pub(crate) name: Option<String>,
     /// Which plan, if the document holds several.
@@ -146,7 +146,7 @@ pub(crate) struct Forked {
     pub(crate) messages: Vec<Edited>,
     /// Another document in place of the run's: an object, or its text.
     #[schemars(with = "Option<Value>")]
-    pub(crate) document: Option<Inside>,
+    pub(crate) document: Option<IgnoredAny>,
     /// Which plan, if that holds several.
     pub(crate) plan: Option<String>,
     /// Its dialect, instead of finding out.
@@ -176,7 +176,7 @@ pub(crate) struct Edited {
 pub(crate) struct Checked {
     /// The document: an object, or its text.
     #[schemars(with = "Option<Value>")]
-    pub(crate) document: Option<Inside>,
+    pub(crate) document: Option<IgnoredAny>,
     /// The name of a document that the server has.
     pub(crate) name: Option<String>,
     /// Which plan, if it holds several.
@@ -185,10 +185,7 @@ pub(crate) struct Checked {
     pub(crate) dialect: Option<String>,
 }
 
-/// That a body has a document; [`text`] reads it.
-pub(crate) type Inside = IgnoredAny;
-
-/// The text of the document in a body: of an object as it was sent, so that places in it are those of its author, and a key that stands there
+/// The text of the document in a body, of which reading the rest only tells that it is there: of an object as it was sent, so that places in it are those of its author, and a key that stands there
 /// twice is found (E-28).
 pub(crate) fn text(body: &[u8], limits: &DocumentLimits) -> Result<String, Problem> {
     let unreadable = |why: &str| Problem::bad("no-json", &format!("the body can't be read: {why}"));
