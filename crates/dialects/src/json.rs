@@ -38,6 +38,11 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
+    /// Whether another span lies within this one.
+    pub fn holds(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// The first byte of the span: the opening brace or bracket when the span is an object's or array's.
     #[must_use]
     pub fn opening(self) -> Self {

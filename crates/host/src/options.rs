@@ -291,7 +291,7 @@ pub fn joined<T: PartialEq>(mut below: Vec<T>, over: Vec<T>) -> Vec<T> {
     below
 }
 
-/// `--input KEY=VALUE`: JSON if it parses, else text; the last of equal keys counts (C-01).
+/// `--input KEY=VALUE`: JSON if it parses, else text (C-01).
 pub fn inputs(given: &[String]) -> Result<Map<String, Value>, Error> {
     /// Bytes of two inputs that are shown.
     const BOTH: usize = 400;

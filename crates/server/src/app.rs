@@ -8,6 +8,7 @@ use crate::feed::Feeds;
 use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::reader::Reader;
 use crate::webhooks::Webhooks;
 use selvedge_dialects::DocumentLimits;
 use selvedge_host::options::RunOptions;
@@ -30,6 +31,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) drives: Arc<Drives>,
     pub(crate) webhooks: Arc<Webhooks>,
+    /// What documents are read by.
+    pub(crate) reader: Reader,
     /// Whose turn it is to look at the tools of folders.
     pub(crate) cataloguing: tokio::sync::Mutex<()>,
     /// TLS of its own.

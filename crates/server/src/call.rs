@@ -1,16 +1,16 @@
 //! A request, read.
 
+use crate::app::blocking;
+use crate::body;
 use crate::params::{Kind, Param, Parts};
 use crate::problem::Problem;
+use crate::reader::SHORT;
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use selvedge_dialects::DocumentLimits;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
 /// A request to a route.
 pub(crate) struct Call {
@@ -59,21 +59,24 @@ impl Call {
     }
 
     /// The body, which has to be an object of this type and nothing else.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let body = if self.body.is_empty() { b"{}" } else { &*self.body };
-        let mut reader = serde_json::Deserializer::from_slice(body);
-        let read = object(&mut reader).and_then(|read| reader.end().map(|()| read));
-        read.map_err(|error| {
-            let code = match error.classify() {
-                serde_json::error::Category::Data => "bad-body",
-                _ => "no-json",
-            };
-            let unknown = error.to_string().contains("unknown field");
-            Problem::bad(
-                if unknown { "unknown-field" } else { code },
-                &format!("the body can't be read: {error}"),
-            )
-        })
+    pub(crate) async fn json<T>(&self, limits: &DocumentLimits) -> Result<T, Problem>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        self.with_document(limits).await.map(|(read, _)| read)
+    }
+
+    /// The same, with the text of the document in it, if it has one.
+    pub(crate) async fn with_document<T>(
+        &self,
+        limits: &DocumentLimits,
+    ) -> Result<(T, Option<String>), Problem>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        let (body, limits) = (self.body.clone(), *limits);
+        let read = move || body::read(&body, limits);
+        if self.body.len() > SHORT { blocking(read).await } else { read() }
     }
 
     /// Whether the answer may be of that type, said by name.
@@ -82,23 +85,6 @@ impl Call {
         let mut kinds = accept.unwrap_or_default().split(',').filter_map(|part| part.split(';').next());
         kinds.any(|known| known.trim().eq_ignore_ascii_case(kind))
     }
-}
-
-/// Reads an object, and nothing that only has its fields in order.
-pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
-    struct Object<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
-        type Value = T;
-
-        fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-            text.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
-            T::deserialize(MapAccessDeserializer::new(fields))
-        }
-    }
-    from.deserialize_any(Object(PhantomData))
 }
 
 fn read_query(params: &'static [Param], query: &str) -> Result<BTreeMap<String, Vec<String>>, Problem> {

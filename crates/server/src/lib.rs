@@ -5,11 +5,11 @@
 //!
 //! - [`Server`]: bound to an address, serving until it is told to stop. `app`: what all requests share; `answer`: from one to its answer.
 //! - `http`: connections and their limits. `routes`: which requests there are, for the router and the description (`openapi`) alike.
-//!   `call`: a request; `reply`: an answer; `problem`: an answer that is none.
+//!   `call`: a request; `body`: what it brings; `reply`: an answer; `problem`: an answer that is none.
 //! - `access`: who may (S-02).
 //! - `look/`: what looks at runs. `kept`: runs as they were at any event, folded once. `feed`: events as they come, read once for
 //!   all who watch.
-//! - `act/`: what changes something. `drives`: the runs that this server drives.
+//! - `act/`: what changes something. `reader`: the thread that reads documents. `drives`: the runs that this server drives.
 //! - `webhooks`: who is told what becomes of runs (S-09). `tls`: certificates of its own.
 //! - `metrics`: what whoever operates it wants to know.
 //! - `page`: the files of the page. `sealed`: a run in one file with them (S-31).
@@ -20,6 +20,7 @@ mod access;
 mod act;
 mod answer;
 mod app;
+mod body;
 mod call;
 mod documents;
 mod drives;
@@ -32,6 +33,7 @@ mod openapi;
 mod page;
 mod params;
 mod problem;
+mod reader;
 mod reply;
 mod routes;
 mod sealed;

@@ -10,6 +10,7 @@ use crate::look::{self, threads};
 use crate::metrics::Metrics;
 use crate::page;
 use crate::problem::Problem;
+use crate::reader::Reader;
 use crate::routes::{self, Handler};
 use crate::webhooks::Webhooks;
 use hyper::{HeaderMap, Method};
@@ -75,6 +76,7 @@ fn looking(host: &Host, store: &Arc<Store>) -> App {
         feeds,
         metrics,
         webhooks,
+        reader: Reader::default(),
         cataloguing: tokio::sync::Mutex::default(),
         tls: None,
         log: false,

@@ -8,6 +8,7 @@ use crate::http::{self, CONNECTIONS};
 use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::page;
+use crate::reader::Reader;
 use crate::tls;
 use crate::webhooks::Webhooks;
 use selvedge_host::options::RunOptions;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// Ports that are tried behind one that is taken.
 const PORTS: u16 = 100;
@@ -102,6 +104,7 @@ impl Server {
             store,
             hosts: Hosts::of(address.ip(), address.port(), tls.is_some(), options.behind_proxy),
             webhooks,
+            reader: Reader::default(),
             cataloguing: tokio::sync::Mutex::default(),
             tls,
             log: options.log,
@@ -161,7 +164,10 @@ impl Server {
             webhooks.deliver(&telling).await;
             std::future::pending::<()>().await;
         };
-        let ended = async { tokio::join!(http::serve(listener, app, stop), winding_down) };
+        // On the runtime's own threads: whoever waits here may be on another, which each connection would have to wake.
+        let mut connections = JoinSet::new();
+        connections.spawn(http::serve(listener, app, stop));
+        let ended = async { tokio::join!(connections.join_next(), winding_down) };
         tokio::select! {
             _ = ended => {}
             () = hurry => {}

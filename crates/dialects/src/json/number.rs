@@ -1,6 +1,6 @@
 //! Integers of documents, read from the digits that were written.
 
-use super::{Kind, Node, Span, parse};
+use super::{Kind, Node, parse};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 
 /// A number that was written as an integer (no fraction, no exponent).
@@ -32,14 +32,19 @@ impl Node<'_> {
         })
     }
 
-    /// The first integer in the tree that 64 bits can't hold, and that would become another number.
-    fn inexact(&self, source: &Source) -> Option<Span> {
+    /// What is said of the first integer in the tree that 64 bits can't hold, and that would become another number.
+    pub fn inexact(&self, source: &Source) -> Option<Finding> {
         match &self.kind {
             Kind::Number(number) => {
                 let whole = !source.slice(self.span).contains(['.', 'e', 'E']);
                 // `-0` is one number, however it is kept.
-                (whole && number.as_f64() != Some(0.0) && !number.is_i64() && !number.is_u64())
-                    .then_some(self.span)
+                let becomes_another =
+                    whole && number.as_f64() != Some(0.0) && !number.is_i64() && !number.is_u64();
+                becomes_another.then(|| {
+                    let message = "64 bits can't hold this integer: it would become another number";
+                    let finding = Finding::error("A-21", "inexact-number", self.span, message.to_owned());
+                    finding.help("put it in quotes if a text will do")
+                })
             }
             Kind::Array(elements) => elements.iter().find_map(|element| element.inexact(source)),
             Kind::Object(members) => members.iter().find_map(|member| member.value.inexact(source)),
@@ -55,10 +60,8 @@ pub fn parse_exactly<'s>(
     diagnostics: &mut Diagnostics,
 ) -> Option<Node<'s>> {
     let node = parse(source, limits, diagnostics)?;
-    if let Some(span) = node.inexact(source) {
-        let message = "64 bits can't hold this integer: it would become another number";
-        let finding = Finding::error("A-21", "inexact-number", span, message.to_owned());
-        diagnostics.push(finding.help("put it in quotes if a text will do"));
+    if let Some(finding) = node.inexact(source) {
+        diagnostics.push(finding);
     }
     Some(node)
 }

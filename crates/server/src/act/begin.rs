@@ -1,7 +1,8 @@
 //! Runs that begin: of a document, and of another run.
 
-use crate::act::bodies::{Forked, Start, text};
+use crate::act::bodies::{Forked, Start};
 use crate::app::{App, BUG, blocking};
+use crate::body::Fields;
 use crate::call::Call;
 use crate::look;
 use crate::problem::Problem;
@@ -21,77 +22,86 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// `POST /v1/runs`.
 pub(crate) fn run(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let start: Start = call.json()?;
-        begin(app, &call, start).await
+        let (start, document) = call.with_document(&app.limits).await?;
+        begin(app, &call, start, document).await
     })
 }
 
 /// `POST /v1/documents/{name}/runs`.
 pub(crate) fn named(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let start: Start = call.json()?;
+        let (start, document): (Start, _) = call.with_document(&app.limits).await?;
         if start.document.is_some() || start.name.is_some() {
             return Err(Problem::bad("bad-body", "which document it is stands in the address"));
         }
         let name = Some(call.part("name").to_owned());
-        begin(app, &call, Start { name, ..start }).await
+        begin(app, &call, Start { name, ..start }, document).await
     })
 }
 
-async fn begin(app: Arc<App>, call: &Call, start: Start) -> Result<Reply, Problem> {
+async fn begin(app: Arc<App>, call: &Call, start: Start, document: Option<String>) -> Result<Reply, Problem> {
     let asked = Asking::of(call, start.run_id.clone(), "")?;
-    let body = call.body.clone();
-    asked
-        .once(&app, move |app, id, digest| {
-            let chosen = start.options.options()?;
-            let mut options = RunOptions {
-                plan: start.plan,
-                dialect: start.dialect,
-                inputs: start.inputs,
-                served: true,
-                request: digest,
-                ..app.defaults.clone().under(chosen)
-            };
-            let file = match (start.document, start.name) {
-                (Some(_), None) => {
-                    options.given = Some(text(&body, &app.limits)?);
-                    PathBuf::from("document.json")
-                }
-                (None, Some(name)) => app.documents()?.file(&name)?,
-                _ => {
-                    return Err(Problem::bad("bad-body", "a run has one of `document` and `name`"));
-                }
-            };
-            Ok(app.host.read(&file, options, id.as_deref())?)
-        })
-        .await
+    let bytes = call.body.len();
+    let read = |app: Arc<App>, id, digest| async move {
+        let reading = Arc::clone(&app);
+        app.reader.read(bytes, move || asked_run(&reading, (start, document), id, digest)).await
+    };
+    asked.once(&app, read).await
+}
+
+/// A run as the host is asked for it.
+fn asked_run(
+    app: &App,
+    (start, document): (Start, Option<String>),
+    id: Option<String>,
+    digest: Option<String>,
+) -> Result<Asked, Problem> {
+    let chosen = start.options.0.options()?;
+    let mut options = RunOptions {
+        plan: start.plan,
+        dialect: start.dialect,
+        inputs: start.inputs,
+        served: true,
+        request: digest,
+        ..app.defaults.clone().under(chosen)
+    };
+    let file = match (document, start.name) {
+        (Some(document), None) => {
+            options.given = Some(document);
+            PathBuf::from("document.json")
+        }
+        (None, Some(name)) => app.documents()?.file(&name)?,
+        _ => return Err(Problem::bad("bad-body", "a run has one of `document` and `name`")),
+    };
+    Ok(app.host.read(&file, options, id.as_deref())?)
 }
 
 /// `POST /v1/runs/{id}/fork`.
 pub(crate) fn fork(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let fork: Forked = call.json()?;
+        let (fork, document): (Forked, _) = call.with_document(&app.limits).await?;
         let source = {
             let (app, id) = (Arc::clone(&app), call.part("id").to_owned());
             blocking(move || Ok(selvedge_host::stores::find_run(&app.store, &id)?)).await?
         };
         // As it was asked for: `@` means another run once this one is there.
         let asked = Asking::of(&call, fork.run_id.clone(), call.part("id"))?;
-        let body = call.body.clone();
-        asked.once(&app, move |app, id, digest| asked_fork(app, &source, (fork, &body), id, digest)).await
+        let read = |app: Arc<App>, id, digest| {
+            blocking(move || asked_fork(&app, &source, (fork, document), id, digest))
+        };
+        asked.once(&app, read).await
     })
 }
 
 /// `POST /v1/runs/{id}/fork/plan`.
 pub(crate) fn fork_plan(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let fork: Forked = call.json()?;
+        let (fork, document): (Forked, _) = call.with_document(&app.limits).await?;
         let asked = {
             let (app, id) = (Arc::clone(&app), call.part("id").to_owned());
-            let body = call.body.clone();
             blocking(move || {
                 let source = selvedge_host::stores::find_run(&app.store, &id)?;
-                asked_fork(&app, &source, (fork, &body), None, None)
+                asked_fork(&app, &source, (fork, document), None, None)
             })
             .await?
         };
@@ -104,20 +114,19 @@ pub(crate) fn fork_plan(app: Arc<App>, call: Call) -> Later {
 fn asked_fork(
     app: &App,
     source: &str,
-    (fork, body): (Forked, &[u8]),
+    (fork, given): (Forked, Option<String>),
     id: Option<String>,
     digest: Option<String>,
 ) -> Result<Asked, Problem> {
-    let chosen = fork.options.options()?;
-    if fork.document.is_none() && (fork.plan.is_some() || fork.dialect.is_some()) {
+    let chosen = fork.options.0.options()?;
+    if given.is_none() && (fork.plan.is_some() || fork.dialect.is_some()) {
         let message = "`plan` and `dialect` say how to read a document, and there is none";
         return Err(Problem::bad("bad-body", message));
     }
-    let given = fork.document.map(|_| text(body, &app.limits)).transpose()?;
     let document = given.as_ref().map(|_| PathBuf::from("document.json"));
     let (inputs, plan, dialect) = (fork.inputs, fork.plan, fork.dialect);
     let over = RunOptions { inputs, plan, dialect, given, served: true, request: digest, ..chosen };
-    let messages = fork.messages.into_iter().map(|edited| (edited.event, edited.text)).collect();
+    let messages = fork.messages.into_iter().map(|Fields(edited)| (edited.event, edited.text)).collect();
     let options = ForkOptions { at: fork.at, document, messages, id, over };
     Ok(app.host.source(source, options)?)
 }
@@ -145,10 +154,10 @@ impl Asking {
     }
 
     /// Begins what `read` makes of it, unless that has begun.
-    async fn once(
+    async fn once<R: Future<Output = Result<Asked, Problem>>>(
         self,
         app: &Arc<App>,
-        read: impl FnOnce(&App, Option<String>, Option<String>) -> Result<Asked, Problem> + Send + 'static,
+        read: impl FnOnce(Arc<App>, Option<String>, Option<String>) -> R,
     ) -> Result<Reply, Problem> {
         let Self { id, digest } = self;
         let making = id.as_deref().map(|id| app.drives.making(id));
@@ -162,8 +171,7 @@ impl Asking {
             return Ok(reply);
         }
         app.drives.room()?;
-        let (reading, named) = (Arc::clone(app), id.clone());
-        let asked = blocking(move || read(&reading, named, digest)).await?;
+        let asked = read(Arc::clone(app), id, digest).await?;
         let ready = app.host.prepare(asked).await?;
         // What is recorded is driven, also where whoever asked for it is gone by then.
         let app = Arc::clone(app);

@@ -1,9 +1,8 @@
 //! What requests bring that act.
 
-use crate::call::object;
+use crate::body::Fields;
 use crate::problem::Problem;
 use schemars::JsonSchema;
-use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::Budget;
 use selvedge_host::RunOptions;
 use selvedge_host::options::{EVERY_ROLE, seconds};
@@ -28,8 +27,8 @@ pub(crate) struct Start {
     /// Values of its inputs.
     pub(crate) inputs: Map<String, Value>,
     /// How it is run.
-    #[serde(deserialize_with = "object")]
-    pub(crate) options: Chosen,
+    #[schemars(with = "Chosen")]
+    pub(crate) options: Fields<Chosen>,
     /// The run's id, never used before.
     pub(crate) run_id: Option<String>,
 }
@@ -43,7 +42,8 @@ pub(crate) struct Chosen {
     /// Models by role.
     models: BTreeMap<String, String>,
     /// Caps of the run.
-    budget: Option<Caps>,
+    #[schemars(with = "Option<Caps>")]
+    budget: Option<Fields<Caps>>,
     /// Seconds that it may take.
     timeout_s: Option<f64>,
     /// Model calls at a time.
@@ -82,8 +82,7 @@ impl Chosen {
         if self.max_parallel == Some(0) {
             return Err(Problem::bad("bad-option", "max_parallel is 1 or more"));
         }
-        if let Some(caps) = self.budget {
-            let Caps { calls, tokens, cost } = caps;
+        if let Some(Fields(Caps { calls, tokens, cost })) = self.budget {
             if cost.is_some_and(|cost| !(cost >= 0.0 && cost.is_finite())) {
                 return Err(Problem::bad("bad-option", "the cost of a budget is 0 or more"));
             }
@@ -132,8 +131,8 @@ pub(crate) struct Message {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Resumed {
     /// How it is run, over what it was begun with.
-    #[serde(deserialize_with = "object")]
-    pub(crate) options: Chosen,
+    #[schemars(with = "Chosen")]
+    pub(crate) options: Fields<Chosen>,
 }
 
 /// How a run is forked.
@@ -143,7 +142,8 @@ pub(crate) struct Forked {
     /// The last event that the fork shares with the run; else the run's last one.
     pub(crate) at: Option<u64>,
     /// Other texts for messages.
-    pub(crate) messages: Vec<Edited>,
+    #[schemars(with = "Vec<Edited>")]
+    pub(crate) messages: Vec<Fields<Edited>>,
     /// Another document in place of the run's: an object, or its text.
     #[schemars(with = "Option<Value>")]
     pub(crate) document: Option<IgnoredAny>,
@@ -154,8 +154,8 @@ pub(crate) struct Forked {
     /// Other values of inputs.
     pub(crate) inputs: Map<String, Value>,
     /// How it is run, over what the run was begun with.
-    #[serde(deserialize_with = "object")]
-    pub(crate) options: Chosen,
+    #[schemars(with = "Chosen")]
+    pub(crate) options: Fields<Chosen>,
     /// The fork's id, never used before.
     pub(crate) run_id: Option<String>,
 }
@@ -183,23 +183,4 @@ pub(crate) struct Checked {
     pub(crate) plan: Option<String>,
     /// The dialect, instead of finding out.
     pub(crate) dialect: Option<String>,
-}
-
-/// The text of the document in a body, of which reading the rest only tells that it is there: of an object as it was sent, so that places in it are those of its author, and a key that stands there
-/// twice is found (E-28).
-pub(crate) fn text(body: &[u8], limits: &DocumentLimits) -> Result<String, Problem> {
-    let unreadable = |why: &str| Problem::bad("no-json", &format!("the body can't be read: {why}"));
-    let body = std::str::from_utf8(body).map_err(|error| unreadable(&error.to_string()))?;
-    // Within the body the document lies one deeper than by itself.
-    let limits = DocumentLimits { json_nesting: limits.json_nesting.saturating_add(1), ..*limits };
-    let (source, mut found) = (Source::new("body", body), Diagnostics::new());
-    let Some(root) = json::parse(&source, &limits, &mut found) else {
-        return Err(unreadable(found.findings().first().map_or("it is no JSON", |finding| &finding.message)));
-    };
-    let document = root.get("document");
-    match document.map(|document| (document.as_str(), document.as_object(), document.span)) {
-        Some((Some(text), ..)) => Ok(text.to_owned()),
-        Some((_, Some(_), span)) => Ok(source.slice(span).to_owned()),
-        _ => Err(Problem::bad("bad-body", "the document is an object, or its text")),
-    }
 }

@@ -1,7 +1,7 @@
 //! What is found about a document that is not run (C-04).
 
-use crate::act::bodies::{Checked, text};
-use crate::app::{App, blocking};
+use crate::act::bodies::Checked;
+use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::{Later, Reply};
@@ -13,12 +13,11 @@ use std::sync::Arc;
 /// `POST /v1/check`.
 pub(crate) fn check(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let checked: Checked = call.json()?;
+        let (checked, document): (Checked, _) = call.with_document(&app.limits).await?;
         let mut options = RunOptions { plan: checked.plan, dialect: checked.dialect, ..app.defaults.clone() };
-        let file = match (checked.document, checked.name) {
-            (Some(_), None) => {
-                let (body, limits) = (call.body.clone(), app.limits);
-                options.given = Some(blocking(move || text(&body, &limits)).await?);
+        let file = match (document, checked.name) {
+            (Some(document), None) => {
+                options.given = Some(document);
                 PathBuf::from("document.json")
             }
             (None, Some(name)) => app.documents()?.file(&name)?,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// `POST /v1/runs/{id}/asks/{ask}`.
 pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let said: Said = call.json()?;
+        let said: Said = call.json(&app.limits).await?;
         let id = found(&app, &call).await?;
         let answer = Answer {
             ask: Some(call.part("ask").to_owned()),
@@ -43,7 +43,7 @@ pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
 /// `POST /v1/runs/{id}/messages`.
 pub(crate) fn message(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let Message { text, to, by } = call.json()?;
+        let Message { text, to, by } = call.json(&app.limits).await?;
         let id = found(&app, &call).await?;
         let message = PersonMessage { text: text.into(), to: to.map(Into::into), by: by.map(Into::into) };
         let given = app.host.message(&id, &message).await?;
@@ -93,8 +93,8 @@ pub(crate) fn cancel(app: Arc<App>, call: Call) -> Later {
 /// `POST /v1/runs/{id}/resume`.
 pub(crate) fn resume(app: Arc<App>, call: Call) -> Later {
     Box::pin(async move {
-        let resumed: Resumed = call.json()?;
-        let over = resumed.options.options()?;
+        let resumed: Resumed = call.json(&app.limits).await?;
+        let over = resumed.options.0.options()?;
         let id = found(&app, &call).await?;
         app.drives.room()?;
         let locked = {

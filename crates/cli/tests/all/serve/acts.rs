@@ -181,10 +181,40 @@ fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
         ("{\"document\": {}} {}", "no-json"),
         ("{\"document\": {\"task\": }}", "no-json"),
         ("{\"document\": {\"task\": \"t\"}, \"document\": {}}", "bad-body"),
+        ("{\"document\": {}, \"options\": {\"budget\": [1, 2, 3]}}", "bad-body"),
+        ("{\"document\": {}, \"inputs\": {\"a\": 1, \"a\": 2}}", "bad-body"),
+        ("{\"document\": {}, \"inputs\": {\"a\": [{\"b\": 1, \"b\": 2}]}}", "bad-body"),
+        ("{\"document\": {\"task\": 1e400}, \"inputs\": {\"a\": 123456789012345678901}}", "no-json"),
+        (
+            "{\"document\": {\"of\": 123456789012345678901}, \"inputs\": {\"a\": 123456789012345678901}}",
+            "bad-body",
+        ),
+        ("{\"document\": {}, \"options\": {\"models\": {\"judge\": \"a\", \"judge\": \"b\"}}}", "bad-body"),
         (&format!("{{\"document\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000)), "no-json"),
     ] {
         assert_eq!(send("/v1/runs", body).is(400).json()["code"], code, "{}", body.get(..60).unwrap_or(body));
     }
+    let placed = send("/v1/runs", "{\"name\": \"a\",\n \"inputs\": {\"a\": 1, \"a\": 2}}").is(400).json();
+    let detail = placed["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("\"a\" occurs twice") && detail.contains("line 2 column 21"), "{placed}");
+}
+
+#[test]
+fn s05_what_is_said_is_taken_for_what_it_says() {
+    let place = place();
+    let server = Server::start(&place, &[]);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let run = server.begin(asking());
+    server.wait(&run, "waiting");
+    let refused = |path: &str, body: &str| {
+        let said = server.send("POST", &format!("/v1/runs/{run}/{path}"), &[&token], Some(body));
+        assert_eq!(said.is(400).json()["code"], "bad-body", "{body}");
+    };
+    let ask = server.get(&format!("/v1/runs/{run}"))["asks"][0]["ask"].as_str().unwrap().replace('/', "%2F");
+    refused(&format!("asks/{ask}"), "{\"answer\": {\"a\": 1, \"a\": 2}}");
+    refused(&format!("asks/{ask}"), "{\"answer\": 123456789012345678901}");
+    refused("fork", "{\"messages\": [[3, \"another text\"]]}");
+    assert_eq!(server.get(&format!("/v1/runs/{run}"))["status"], "waiting");
 }
 
 #[test]
