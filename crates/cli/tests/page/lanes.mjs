@@ -9,6 +9,13 @@ const script = write('replies.yaml', "- when: {}\n  reply: { text: 'Said.' }\n")
 cli('run', write('lanes.json', { task: 'Say.', nodes }), '--script', script, '--run-id', 'lanes');
 const seers = ['b', 'c', 'd'].map((id) => ({ node_type: 'llm-first', node_id: id, node_name: id, thread_id: 'main', task_prompt: `Say ${id}.` }));
 cli('run', write('seen.json', { task: 'Say.', nodes: seers }), '--script', script, '--run-id', 'seen');
+const flow = [
+  ['start', 'START', {}], ['each', 'LOOP_START', { count: 3, limit: 3 }], ['split', 'FORK', { forkStrategy: 'parallel', forkPathIds: ['left', 'right'], childNodeIds: ['a', 'b'] }],
+  ['a', 'LLM', { prompt: 'Left.' }], ['b', 'LLM', { prompt: 'Right.' }], ['joined', 'JOIN', { forkPathIds: ['left', 'right'], joinStrategy: 'ALL_COMPLETED', mainPathId: 'left' }],
+  ['each_end', 'LOOP_END', { loop: 'each' }], ['end', 'END', {}],
+].map(([id, type, config]) => ({ id, type, config }));
+const edges = [['start', 'each'], ['each', 'split'], ['a', 'joined'], ['b', 'joined'], ['joined', 'each_end'], ['each_end', 'end']].map(([from, to]) => ({ from, to }));
+cli('run', write('rounds.json', { name: 'rounds', nodes: flow, edges }), '--script', script, '--run-id', 'rounds');
 const server = await serve();
 fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(process.env.WORK, 'dates'), { recursive: true });
 cli('run', 'dates/agent.json', '--script', 'dates/script.yaml', '--run-id', 'dates');
@@ -20,6 +27,12 @@ await browse(server, async (page) => {
   const joins = titles.flatMap((title) => [...title.matchAll(/(\d+) of the (\d+) paths that its join takes \(of (\d+)\)/g)]);
   assert.ok(joins.length > 1);
   for (const [said, n, , of] of joins) assert.ok(Number(n) <= Number(of), said);
+  // Paths of a fork leave it in each round of the loop around it, and come back in each: the main one as the conversation, the other with what it gave.
+  await page.goto(`${server.origin}/#/run/rounds`);
+  const arrows = async (kind) => page.locator(`.flow .arrow.a-${kind}`).count();
+  await until('each round has its arrows', async () => (await arrows('sent')) === 3);
+  // Six to the paths and three from the main one; two are the loop's own.
+  assert.equal(await arrows('taken'), 3 * 3 + 2);
   await page.goto(`${server.origin}/#/run/lanes`);
   await page.locator('.lane-label').nth(2).waitFor();
   const labels = await page.locator('.lane-label span').evaluateAll((all) => all.map((one) => [one.textContent, one.scrollWidth <= one.clientWidth]));

@@ -80,33 +80,41 @@ export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, se
       }
     }
   }
-  // What a node opened goes on from its conversation, and what counts of it comes back: one trunk for all of its lanes, on either side.
-  /** @type {Map<string, {left: number, right: number}>} */
+  // What a node opened goes on from its conversation, and what counts of it comes back: one trunk for all of its lanes, on either side. In a loop
+  // it does so in each round.
+  /** @type {{lane: any, opener: any, first: any, last: any, near: boolean}[]} */
+  const stretches = [];
+  /** @type {Map<any, {left: number, right: number}>} */
   const trunks = new Map();
-  const groups = lanes.filter((lane) => /** @type {any} */ (lane).parent && lane.bars.length && lane.kind !== 'thread');
-  for (const lane of groups) {
-    const key = /** @type {any} */ (lane).parent;
-    const last = lane.bars[lane.bars.length - 1];
-    const [left, right] = [X(lane.bars[0].n0) - 9, last.n1 !== null ? X(last.n1) + 7 : 0];
-    const had = trunks.get(key);
-    trunks.set(key, had ? { left: Math.min(had.left, left), right: Math.max(had.right, right) } : { left, right });
+  for (const lane of lanes) {
+    if (!(/** @type {any} */ (lane).parent) || lane.kind === 'thread') continue;
+    /** @type {any} */
+    let stretch = null;
+    for (const bar of lane.bars) {
+      const opened = model.frames[model.nodes[bar.node].frame].opener;
+      const opener = (where.get(opened) ?? []).find((place) => place.bar.n0 <= bar.n0 && (place.bar.n1 ?? Infinity) >= bar.n0);
+      if (!opener) continue;
+      if (stretch?.opener !== opener) stretches.push((stretch = { lane, opener, first: bar, last: bar, near: model.nodes[opened].node === selected }));
+      stretch.last = bar;
+      stretch.near ||= model.nodes[bar.node].node === selected;
+    }
   }
-  for (const lane of groups) {
-    const first = lane.bars[0];
-    const last = lane.bars[lane.bars.length - 1];
-    const frame = model.frames[model.nodes[first.node].frame];
-    const opener = (where.get(frame.opener) ?? []).find((place) => place.bar.n0 <= first.n0 && (place.bar.n1 ?? Infinity) >= first.n0);
-    const trunk = trunks.get(/** @type {any} */ (lane).parent);
-    if (!opener || !trunk) continue;
-    const near = model.nodes[frame.opener].node === selected || lane.bars.some((bar) => model.nodes[bar.node].node === selected);
+  for (const { opener, first, last } of stretches) {
+    const [left, right] = [X(first.n0) - 9, last.n1 !== null ? X(last.n1) + 7 : 0];
+    const had = trunks.get(opener.bar);
+    trunks.set(opener.bar, had ? { left: Math.min(had.left, left), right: Math.max(had.right, right) } : { left, right });
+  }
+  for (const { lane, opener, first, last, near } of stretches) {
+    const frame = model.frames[model.nodes[last.node].frame];
+    const trunk = /** @type {{left: number, right: number}} */ (trunks.get(opener.bar));
     const y = middle(lane);
     const left = Math.max(opener.x1 + 3, trunk.left);
-    add('taken', `f${lane.key}`, () => step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
+    add('taken', `f${lane.key}@${first.n0}`, () => step(left, opener.y + 13, left, X(first.n0), y), first.n0, X(first.n0), opener.y, y, near);
     const main = model.nodes[frame.opener].visits[opener.bar.visit].join?.main;
     // The conversation of the main path goes on, or that of what is no path; of other paths there is what they gave.
     const end = last.n1 === null ? 0 : X(last.n1);
-    if (last.n1 !== null && lane.status === 'completed')
-      add(lane.kind === 'path' && main !== frame.key ? 'sent' : 'taken', `j${lane.key}`, () => turn(end - 2, y, Math.max(end + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, end, y, opener.y, near);
+    if (last.n1 !== null && frame.status === 'completed')
+      add(lane.kind === 'path' && main !== frame.key ? 'sent' : 'taken', `j${lane.key}@${first.n0}`, () => turn(end - 2, y, Math.max(end + 1, Math.min(opener.x2 - 6, trunk.right)), opener.y + 15), last.n1, end, y, opener.y, near);
   }
   const byName = reads.length || waits.length ? new Map(model.nodes.map((/** @type {any} */ node, /** @type {number} */ i) => [node?.node, i])) : new Map();
   const lead = (/** @type {string} */ kind, /** @type {{from: string, to: string}} */ one, /** @type {boolean} */ near) => {
