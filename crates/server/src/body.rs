@@ -14,7 +14,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     body: &[u8],
     limits: DocumentLimits,
 ) -> Result<(T, Option<String>), Problem> {
-    let body = if body.is_empty() { b"{}" } else { body };
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     Ok((fields(body)?, document(body, limits)?))
 }
 
@@ -60,8 +60,8 @@ fn fields<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 /// Elsewhere in the body a key stands twice, or a number would become another one, which [`fields`] does not see (E-28, A-21).
 fn document(body: &[u8], limits: DocumentLimits) -> Result<Option<String>, Problem> {
     let text = std::str::from_utf8(body).map_err(|error| unreadable("no-json", &error.to_string()))?;
-    // Within the body the document lies one deeper than by itself.
-    let limits = DocumentLimits { json_nesting: limits.json_nesting.saturating_add(1), ..limits };
+    // How deep a document may be is said when it is read by itself.
+    let limits = DocumentLimits { json_nesting: usize::MAX, ..limits };
     let (source, mut found) = (Source::new("body", text), Diagnostics::new());
     let root = json::parse(&source, &limits, &mut found);
     let members = root.as_ref().and_then(Node::as_object).unwrap_or_default();

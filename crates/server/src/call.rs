@@ -4,13 +4,15 @@ use crate::app::blocking;
 use crate::body;
 use crate::params::{Kind, Param, Parts};
 use crate::problem::Problem;
-use crate::reader::SHORT;
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use percent_encoding::percent_decode_str;
 use selvedge_dialects::DocumentLimits;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+
+/// Bytes of a body that takes so little time that no other thread is asked to read it.
+const SHORT: usize = 64 * 1024;
 
 /// A request to a route.
 pub(crate) struct Call {

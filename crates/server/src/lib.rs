@@ -9,7 +9,7 @@
 //! - `access`: who may (S-02).
 //! - `look/`: what looks at runs. `kept`: runs as they were at any event, folded once. `feed`: events as they come, read once for
 //!   all who watch.
-//! - `act/`: what changes something. `reader`: the thread that reads documents. `drives`: the runs that this server drives.
+//! - `act/`: what changes something. `reader`: documents, read in turn. `drives`: the runs that this server drives.
 //! - `webhooks`: who is told what becomes of runs (S-09). `tls`: certificates of its own.
 //! - `metrics`: what whoever operates it wants to know.
 //! - `page`: the files of the page. `sealed`: a run in one file with them (S-31).

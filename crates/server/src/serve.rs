@@ -167,7 +167,15 @@ impl Server {
         // On the runtime's own threads: whoever waits here may be on another, which each connection would have to wake.
         let mut connections = JoinSet::new();
         connections.spawn(http::serve(listener, app, stop));
-        let ended = async { tokio::join!(connections.join_next(), winding_down) };
+        let served = async {
+            // Without it there is no server: a bug there ends it.
+            if let Some(Err(error)) = connections.join_next().await
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        };
+        let ended = async { tokio::join!(served, winding_down) };
         tokio::select! {
             _ = ended => {}
             () = hurry => {}

@@ -5,6 +5,9 @@ import { ends } from './bars.js';
 /** More arrows than these nobody can follow: those of the chosen node go first. */
 const MOST = 260;
 
+/** What is opened in less room than this has no arrows: they would hide what they lead to. */
+const NARROW = 24;
+
 /** How round corners are. */
 const ROUND = 6;
 const at = (/** @type {number} */ value) => value.toFixed(1);
@@ -105,6 +108,7 @@ export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, se
     trunks.set(opener.bar, had ? { left: Math.min(had.left, left), right: Math.max(had.right, right) } : { left, right });
   }
   for (const { lane, opener, first, last, near } of stretches) {
+    if (!near && opener.x2 - opener.x1 < NARROW) continue;
     const frame = model.frames[model.nodes[last.node].frame];
     const trunk = /** @type {{left: number, right: number}} */ (trunks.get(opener.bar));
     const y = middle(lane);

@@ -41,10 +41,9 @@ pub(crate) fn named(app: Arc<App>, call: Call) -> Later {
 
 async fn begin(app: Arc<App>, call: &Call, start: Start, document: Option<String>) -> Result<Reply, Problem> {
     let asked = Asking::of(call, start.run_id.clone(), "")?;
-    let bytes = call.body.len();
     let read = |app: Arc<App>, id, digest| async move {
         let reading = Arc::clone(&app);
-        app.reader.read(bytes, move || asked_run(&reading, (start, document), id, digest)).await
+        app.reader.read(move || asked_run(&reading, (start, document), id, digest)).await
     };
     asked.once(&app, read).await
 }
