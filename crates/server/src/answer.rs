@@ -1,7 +1,8 @@
 //! From a request to its answer: who asks, what for, and who knows.
 
 use crate::access::{foreign, token};
-use crate::app::{App, blocking};
+use crate::app::App;
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::{Body, Content, Reply};

@@ -19,9 +19,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// What is said of a request that panicked: that was told where it happened.
-pub(crate) const BUG: &str = "the request has come upon a bug";
-
 /// A server, as its requests see it.
 pub(crate) struct App {
     pub(crate) host: Host,
@@ -78,16 +75,5 @@ impl App {
     /// The id of the run that is meant (C-12).
     pub(crate) fn run_id(&self, call: &Call) -> Result<String, Problem> {
         Ok(stores::find_run(&self.store, call.part("id"))?)
-    }
-}
-
-/// What reads the store, on a thread that may wait.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        // Its panic was told where it happened; this request alone ends with it.
-        Err(_) => Err(Error::internal(BUG).into()),
     }
 }

@@ -1,6 +1,6 @@
 //! A request, read.
 
-use crate::app::blocking;
+use crate::blocking::blocking;
 use crate::body;
 use crate::params::{Kind, Param, Parts};
 use crate::problem::Problem;

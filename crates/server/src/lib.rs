@@ -20,6 +20,7 @@ mod access;
 mod act;
 mod answer;
 mod app;
+mod blocking;
 mod body;
 mod call;
 mod documents;

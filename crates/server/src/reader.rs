@@ -4,7 +4,7 @@
 //! changes from thread to thread cost as much as the reading. Here one thread is awake for as long as there is something to read, and
 //! another one joins it where it is busy with something long.
 
-use crate::app::BUG;
+use crate::blocking::BUG;
 use crate::problem::Problem;
 use selvedge_host::Error;
 use std::collections::VecDeque;

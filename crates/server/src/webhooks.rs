@@ -3,7 +3,8 @@
 
 mod signed;
 
-use crate::app::{App, blocking};
+use crate::app::App;
+use crate::blocking::blocking;
 use crate::problem::Problem;
 use futures_util::future::join_all;
 use selvedge_engine::back_off;

@@ -1,7 +1,8 @@
 //! Runs that begin: of a document, and of another run.
 
 use crate::act::bodies::{Forked, Start};
-use crate::app::{App, BUG, blocking};
+use crate::app::App;
+use crate::blocking::{BUG, blocking};
 use crate::body::Fields;
 use crate::call::Call;
 use crate::look;

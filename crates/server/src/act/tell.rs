@@ -1,7 +1,8 @@
 //! What is said to a run, whoever drives it (E-43): answers, messages, its end, and that it is to go on.
 
 use crate::act::bodies::{Message, Resumed, Said};
-use crate::app::{App, blocking};
+use crate::app::App;
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::look;
 use crate::problem::Problem;

@@ -1,6 +1,7 @@
 //! A run's events: as they come, and a page of them (S-04).
 
-use crate::app::{App, blocking};
+use crate::app::App;
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::feed::{Feed, Standing};
 use crate::metrics::Metrics;

@@ -1,6 +1,7 @@
 //! The tool library (A-17, S-27): its tools, and one with its versions.
 
-use crate::app::{App, blocking};
+use crate::app::App;
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::{Later, Reply};

@@ -194,6 +194,14 @@ fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
     ] {
         assert_eq!(send("/v1/runs", body).is(400).json()["code"], code, "{}", body.get(..60).unwrap_or(body));
     }
+    // How deep a document may be is said of the document, wherever it lies.
+    let deep = format!("{{\"document\":\n {{\"task\": {}{}}}}}", "[".repeat(200), "]".repeat(200));
+    let deep = send("/v1/runs", &deep).is(422).json();
+    assert_eq!(
+        (&deep["code"], &deep["line"], &deep["column"]),
+        (&json!("nesting-limit"), &json!(1), &json!(137)),
+        "{deep}"
+    );
     let placed = send("/v1/runs", "{\"name\": \"a\",\n \"inputs\": {\"a\": 1, \"a\": 2}}").is(400).json();
     let detail = placed["detail"].as_str().unwrap_or_default();
     assert!(detail.contains("\"a\" occurs twice") && detail.contains("line 2 column 21"), "{placed}");
