@@ -1,4 +1,4 @@
-//! Work that may wait, on a thread that may.
+//! Work that may block, away from the threads of the runtime that must not.
 
 use crate::problem::Problem;
 use selvedge_host::Error;
@@ -6,7 +6,10 @@ use selvedge_host::Error;
 /// What is said of a request that panicked: that was told where it happened.
 pub(crate) const BUG: &str = "the request has come upon a bug";
 
-/// What reads the store, on a thread that may wait.
+/// Does work that may block, as reading the store does, on a thread for it.
+///
+/// # Errors
+/// Those of the work, or it came upon a bug.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

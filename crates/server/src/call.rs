@@ -11,7 +11,7 @@ use selvedge_dialects::DocumentLimits;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Bytes of a body that takes so little time that no other thread is asked to read it.
+/// Bytes of a body that are read at once; more would hold up the runtime's thread, and are read on another.
 const SHORT: usize = 64 * 1024;
 
 /// A request to a route.

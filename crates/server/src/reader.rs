@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long nobody need wait for something that is read before him.
+/// After how long something that is read has others wait no longer behind it.
 const LATE: Duration = Duration::from_millis(100);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What is to be read, and who reads.
+/// What is to be read, and how many threads read.
 #[derive(Clone, Default)]
 pub(crate) struct Reader(Arc<Mutex<Queue>>);
 
@@ -27,7 +27,7 @@ pub(crate) struct Reader(Arc<Mutex<Queue>>);
 struct Queue {
     works: VecDeque<Work>,
     threads: usize,
-    /// When one of these threads took something last, or was asked to.
+    /// When one of these threads last took something, or was started to.
     taken: Option<Instant>,
 }
 
@@ -62,8 +62,8 @@ impl Reader {
     /// Has one more thread read if there is none, or if those that there are have taken nothing for a while.
     fn hurry(&self) {
         let mut queue = self.lock();
-        let busy = queue.threads == 0 || queue.taken.is_none_or(|taken| taken.elapsed() >= LATE);
-        if busy && !queue.works.is_empty() {
+        let wanting = queue.threads == 0 || queue.taken.is_none_or(|taken| taken.elapsed() >= LATE);
+        if wanting && !queue.works.is_empty() {
             queue.threads += 1;
             queue.taken = Some(Instant::now());
             let reader = self.clone();

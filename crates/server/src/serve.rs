@@ -164,11 +164,12 @@ impl Server {
             webhooks.deliver(&telling).await;
             std::future::pending::<()>().await;
         };
-        // On the runtime's own threads: whoever waits here may be on another, which each connection would have to wake.
+        // A task of its own runs on the runtime's workers. This future may not: `block_on` polls it on the thread that called it, which each
+        // connection would have to wake.
         let mut connections = JoinSet::new();
         connections.spawn(http::serve(listener, app, stop));
         let served = async {
-            // Without it there is no server: a bug there ends it.
+            // A server that takes no connections any more is none: a panic there ends it.
             if let Some(Err(error)) = connections.join_next().await
                 && let Ok(panic) = error.try_into_panic()
             {

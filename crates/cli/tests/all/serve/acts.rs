@@ -208,7 +208,7 @@ fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
 }
 
 #[test]
-fn s05_what_is_said_is_taken_for_what_it_says() {
+fn s06_a_body_says_each_thing_once_and_exactly() {
     let place = place();
     let server = Server::start(&place, &[]);
     let token = format!("Authorization: Bearer {}", server.token);
