@@ -28,7 +28,7 @@ mod word;
 
 use crate::isolation::{Isolation, Start};
 use crate::policy::Policy;
-use crate::reaper::bound;
+use crate::reaper::{Watched, bound};
 use crate::spawn::{Guard, Handed, KillHandle, started};
 pub use attend::Talk;
 pub(crate) use attend::{Pipes, attend};
@@ -173,9 +173,6 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     let told = word.as_ref().and_then(word::Word::number);
     #[cfg(not(target_os = "linux"))]
     let told = None;
-    if launch.bound {
-        bound::ready().await;
-    }
     let (talk_end, stdin) = match launch.answers.then(talking).transpose()? {
         Some((ours, its)) => (Some(ours), Stdio::from(its)),
         None => (None, Stdio::piped()),
@@ -186,11 +183,11 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         launch.confined.as_ref().map(|confined| confined.isolation.unassigned_uids()).unwrap_or_default();
     #[cfg(target_os = "linux")]
     let note = Note::of(&before, start.user, &tools, &launch.tool)?;
-    let (mut child, handle) = spawn(&launch, &start, stdin).await?;
+    let (mut child, _watched) = spawn(&launch, &start, stdin).await?;
+    let handle = KillHandle::of(&child, start.sandbox);
     let mut guard = Guard(Some(handle));
     #[cfg(target_os = "linux")]
     let owed = OwnershipRestore::new(before, start.user, tools, note, || Some(Until::Gone(handle)));
-    let _watched = if launch.bound { bound::Watched::new(handle).await } else { None };
     if launch.confined.is_none() {
         limit(handle.leader, &launch.policy);
     }
@@ -235,16 +232,21 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, KillHandle)> {
+async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, Option<Watched>)> {
+    let set = |command: &mut Command| {
+        // A sandbox changes to it inside.
+        command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
+    };
+    let handed = start.handed.clone();
+    if launch.bound {
+        let (child, watched) = bound::start(start.program.as_os_str(), &start.args, handed, set).await?;
+        return Ok((child, Some(watched)));
+    }
     let mut command = Command::new(&start.program);
-    command.args(&start.args);
-    // A sandbox changes to it inside.
-    command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
-    let child = started(command, start.handed.clone()).await?;
-    let handle = KillHandle::of(&child, start.sandbox);
-    Ok((child, handle))
+    set(command.args(&start.args));
+    Ok((started(command, handed).await?, None))
 }
 
 impl Start {

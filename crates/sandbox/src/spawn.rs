@@ -80,7 +80,7 @@ impl Drop for Guard {
 type Task = Box<dyn FnOnce() + Send>;
 
 /// Open files that a process inherits under the numbers that they have here.
-pub type Handed = Arc<Vec<OwnedFd>>;
+pub type Handed = Vec<Arc<OwnedFd>>;
 
 /// Starts a process from a thread that lives as long as this process: the kernel ends a sandbox with the *thread* that
 /// started it, and threads of a runtime come and go. It inherits what is handed to it, and nobody else does who is started here.
@@ -110,6 +110,6 @@ pub async fn started(mut command: Command, handed: Handed) -> io::Result<Child> 
     answered.await.map_err(|_| gone())?
 }
 
-fn inherited(handed: &[OwnedFd], flags: FdFlags) -> io::Result<()> {
+fn inherited(handed: &[Arc<OwnedFd>], flags: FdFlags) -> io::Result<()> {
     handed.iter().try_for_each(|file| fcntl_setfd(file, flags)).map_err(Into::into)
 }

@@ -169,7 +169,7 @@ fn wrapped(
         let mut bind = |option: &str| {
             let file = exact::hold(&place.source).map_err(|_| swapped(&place.source))?;
             let number = file.as_raw_fd().to_string();
-            handed.push(file);
+            handed.push(Arc::new(file));
             Ok::<_, io::Error>([OsString::from(option), number.into(), at.clone()])
         };
         match place.seen {
@@ -194,7 +194,6 @@ fn wrapped(
     args.add([OsString::from("--chdir"), inside.cwd.into(), "--".into(), LAUNCHER.into()]);
     args.add(launcher.args.iter().map(String::as_str));
     args.0.extend(tail);
-    let handed = Arc::new(handed);
     Ok(Start { sandbox: true, user, handed, ..Start::plain(PathBuf::from(bubblewrap), args.0) })
 }
 

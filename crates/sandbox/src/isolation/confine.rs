@@ -5,6 +5,7 @@
 //! thread, and everything that fails ends it: a layer that was found to work (`probe`) is never left out silently.
 
 mod files;
+mod held;
 mod identity;
 mod limits;
 mod reaper;
@@ -119,6 +120,9 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
     if first == crate::reaper::REAPER {
         reaper::watch(io::stdin());
         return Ok(0);
+    }
+    if first == crate::reaper::HELD {
+        return held::become_program(rest);
     }
     if first == JOIN {
         let (folder, program) = rest.split_first().ok_or_else(wrong)?;

@@ -6,8 +6,8 @@ use super::message::Reader;
 use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
 use crate::command::dir_relative;
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::reaper::Reaper;
-use selvedge_sandbox::spawn::{Handed, KillHandle, started};
+use selvedge_sandbox::reaper::{Reaper, Watched};
+use selvedge_sandbox::spawn::{Handed, KillHandle};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -76,12 +76,8 @@ impl Process {
     /// # Errors
     /// There is no such program, or it can't be run.
     pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), ServerError> {
-        start.reaper.ready().await;
-        let mut child = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
+        let (mut child, watched) = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
         let handle = Arc::new(Mutex::new(Some(KillHandle::of(&child, false))));
-        if let Some(group) = child.id() {
-            start.reaper.watch(group).await;
-        }
         let (ended, has_ended) = watch::channel(None);
         let (exited, status) = watch::channel(None);
         let (stderr, noise) = (Arc::<Mutex<Vec<u8>>>::default(), Noise::default());
@@ -98,7 +94,7 @@ impl Process {
         if let Some(errors) = errors {
             tokio::spawn(keep_tail(errors, Arc::clone(&stderr)));
         }
-        tokio::spawn(attend(child, Arc::clone(&handle), Arc::clone(start.reaper), exited, ended));
+        tokio::spawn(attend(child, Arc::clone(&handle), watched, exited, ended));
         Ok((Self { handle, ended: has_ended, status, stderr, noise, input }, pipe))
     }
 
@@ -172,38 +168,39 @@ impl Drop for Process {
     }
 }
 
-async fn spawn(start: &Start<'_>) -> io::Result<Child> {
-    let mut command = Command::new(dir_relative(start.dir, start.program));
-    command.args(start.args.iter().map(|arg| &arg.0)).current_dir(start.dir).env_clear();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in INHERITED {
-        let value = start.process.variable(name);
-        let value = value.or_else(|| (name == "PATH").then(|| OsStr::new("/usr/local/bin:/usr/bin:/bin")));
-        if let Some(value) = value {
-            command.env(name, value);
+async fn spawn(start: &Start<'_>) -> io::Result<(Child, Watched)> {
+    let program = dir_relative(start.dir, start.program);
+    let args = start.args.iter().map(|arg| &arg.0);
+    let set = |command: &mut Command| {
+        command.current_dir(start.dir).env_clear();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in INHERITED {
+            let value = start.process.variable(name);
+            let value =
+                value.or_else(|| (name == "PATH").then(|| OsStr::new("/usr/local/bin:/usr/bin:/bin")));
+            if let Some(value) = value {
+                command.env(name, value);
+            }
         }
-    }
-    command.envs(start.env.iter().map(|(name, value)| (name, &value.0)));
-    started(command, Handed::default()).await
+        command.envs(start.env.iter().map(|(name, value)| (name, &value.0)));
+    };
+    start.reaper.start(program.as_os_str(), args, Handed::default(), set).await
 }
 
 /// Waits for the process, ends what it leaves behind, and tells how it went.
 async fn attend(
     mut child: Child,
     handle: Arc<Mutex<Option<KillHandle>>>,
-    reaper: Arc<Reaper>,
+    watched: Watched,
     exited: watch::Sender<Option<ExitStatus>>,
     ended: Ended,
 ) {
-    let group = child.id();
     let status = child.wait().await;
     // From here on its number may be another process's: it is killed once more and never again.
     if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
         handle.kill();
     }
-    if let Some(group) = group {
-        reaper.forget(group).await;
-    }
+    drop(watched);
     exited.send_replace(Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0))));
     // What it has written by now is read first: the end of its output tells by itself.
     tokio::time::sleep(NEWS).await;

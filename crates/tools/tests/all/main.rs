@@ -17,6 +17,7 @@ mod catalogue;
 mod coder;
 mod codex;
 mod cut_off;
+mod held;
 mod hostile;
 mod library;
 mod lies;
