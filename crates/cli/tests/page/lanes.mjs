@@ -16,6 +16,9 @@ const flow = [
 ].map(([id, type, config]) => ({ id, type, config }));
 const edges = [['start', 'each'], ['each', 'split'], ['a', 'joined'], ['b', 'joined'], ['joined', 'each_end'], ['each_end', 'end']].map(([from, to]) => ({ from, to }));
 cli('run', write('rounds.json', { name: 'rounds', nodes: flow, edges }), '--script', script, '--run-id', 'rounds');
+const apart = ([id, type, config]) => ({ id, type, config: type === 'LLM' ? { ...config, thread: `notes of ${id}` } : config });
+const once = flow.filter(({ type }) => !type.startsWith('LOOP')).map(({ id, type, config }) => apart([id, type, config]));
+cli('run', write('apart.json', { name: 'apart', nodes: once, edges: [['start', 'split'], ['a', 'joined'], ['b', 'joined'], ['joined', 'end']].map(([from, to]) => ({ from, to })) }), '--script', script, '--run-id', 'apart');
 const server = await serve();
 fs.cpSync(path.join(process.env.EXAMPLES, 'dates'), path.join(process.env.WORK, 'dates'), { recursive: true });
 cli('run', 'dates/agent.json', '--script', 'dates/script.yaml', '--run-id', 'dates');
@@ -33,6 +36,9 @@ await browse(server, async (page) => {
   await until('each round has its arrows', async () => (await arrows('sent')) === 3);
   // Six to the paths and three from the main one; two are the loop's own.
   assert.equal(await arrows('taken'), 3 * 3 + 2);
+  // So do paths that say all they say in threads of their own: the lane of the path is where its conversation would go on.
+  await page.goto(`${server.origin}/#/run/apart`);
+  await until('paths without a word in their conversation have arrows', async () => (await arrows('taken')) === 3 && (await arrows('sent')) === 1);
   await page.goto(`${server.origin}/#/run/lanes`);
   await page.locator('.lane-label').nth(2).waitFor();
   const labels = await page.locator('.lane-label span').evaluateAll((all) => all.map((one) => [one.textContent, one.scrollWidth <= one.clientWidth]));

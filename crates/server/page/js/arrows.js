@@ -89,11 +89,20 @@ export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, se
   const stretches = [];
   /** @type {Map<any, {left: number, right: number}>} */
   const trunks = new Map();
+  // Where nothing of it lies in its own conversation, it begins and ends with what lies in its other threads.
+  /** @type {Map<string, import('./layout.js').Bar[]>} */
+  const elsewhere = new Map();
+  for (const lane of lanes) {
+    if (!(/** @type {any} */ (lane).parent) || lane.kind !== 'thread') continue;
+    const own = lane.key.slice(0, lane.key.lastIndexOf('/'));
+    if (!byKey.get(own)?.bars.length) elsewhere.set(own, [...(elsewhere.get(own) ?? []), ...lane.bars]);
+  }
+  for (const bars of elsewhere.values()) bars.sort((a, b) => a.n0 - b.n0);
   for (const lane of lanes) {
     if (!(/** @type {any} */ (lane).parent) || lane.kind === 'thread') continue;
     /** @type {any} */
     let stretch = null;
-    for (const bar of lane.bars) {
+    for (const bar of elsewhere.get(lane.key) ?? lane.bars) {
       const opened = model.frames[model.nodes[bar.node].frame].opener;
       const opener = (where.get(opened) ?? []).find((place) => place.bar.n0 <= bar.n0 && (place.bar.n1 ?? Infinity) >= bar.n0);
       if (!opener) continue;
