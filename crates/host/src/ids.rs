@@ -12,7 +12,7 @@ pub fn checked_id(id: &str) -> Result<String, Error> {
     let hidden = |c: char| is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}');
     let plain = id.chars().all(|c| !c.is_whitespace() && !hidden(c));
     if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with(['-', '@']) {
-        let message = format!("`--run-id` can't be {}", shown(id));
+        let message = format!("a run can't have the id {}", shown(id));
         return Err(Error::usage("C-12", "bad-run-id", &message).help(&format!(
             "an id has 1 to {LONGEST} bytes of any characters but spaces, control characters and \
              invisible ones, and does not begin with `-` or `@`"
