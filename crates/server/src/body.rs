@@ -43,12 +43,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
 fn fields<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let read = serde_json::from_slice(body);
     let Fields(read) = read.map_err(|error| {
-        let code = match error.classify() {
-            serde_json::error::Category::Data => "bad-body",
-            _ => "no-json",
-        };
-        let unknown = error.to_string().contains("unknown field");
-        unreadable(if unknown { "unknown-field" } else { code }, &error.to_string())
+        let why = error.to_string();
+        if error.classify() != serde_json::error::Category::Data {
+            return unreadable("no-json", &why);
+        }
+        let code = if why.contains("unknown field") { "unknown-field" } else { "bad-body" };
+        unreadable(code, &why).help("/v1/openapi.json has the fields of each body, and what they hold")
     })?;
     Ok(read)
 }

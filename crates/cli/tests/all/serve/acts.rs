@@ -205,6 +205,9 @@ fn s05_a_document_within_a_body_is_read_as_it_was_sent() {
     let placed = send("/v1/runs", "{\"name\": \"a\",\n \"inputs\": {\"a\": 1, \"a\": 2}}").is(400).json();
     let detail = placed["detail"].as_str().unwrap_or_default();
     assert!(detail.contains("\"a\" occurs twice") && detail.contains("line 2 column 21"), "{placed}");
+    let typed =
+        send("/v1/runs", "{\"document\": {}, \"options\": {\"budget\": {\"calls\": \"x\"}}}").is(400).json();
+    assert!(typed["help"].as_str().is_some_and(|help| help.contains("openapi.json")), "{typed}");
 }
 
 #[test]
