@@ -1,4 +1,5 @@
-//! Servers end with this process, however it ends (E-13): another process, which is told of each, sees to it.
+//! Programs end with this process, however it ends (E-13): another process, which is told of each, sees to it. Until it has been
+//! told, a program is held and does nothing.
 
 pub(crate) mod bound;
 mod held;
@@ -22,14 +23,14 @@ pub(crate) const REAPER: &str = "--reaper";
 /// numbers of the descriptors on which it is told to, and says with which error it could not.
 pub(crate) const HELD: &str = "--held";
 
-/// The other process; it starts with the first server.
+/// The other process; it starts with the first program.
 pub struct Reaper {
     launcher: Option<Launcher>,
     running: Mutex<Option<(Child, ChildStdin)>>,
 }
 
 impl Reaper {
-    /// One that is started as this launcher; without one, servers that do not end by themselves outlive a process that
+    /// One that is started as this launcher; without one, programs that do not end by themselves outlive a process that
     /// is killed.
     pub fn new(launcher: Option<Launcher>) -> Self {
         Self { launcher: launcher.filter(|_| cfg!(target_os = "linux")), running: Mutex::default() }
@@ -48,7 +49,7 @@ impl Reaper {
         set: impl FnOnce(&mut Command),
     ) -> io::Result<(Child, Watched)> {
         let Some(launcher) = self.ready().await else {
-            // A run goes on all the same.
+            // Without it a run goes on all the same.
             let mut command = Command::new(program);
             set(command.args(args));
             return Ok((started(command, handed).await?, Watched(None)));

@@ -21,31 +21,28 @@ const BECOMING: Duration = Duration::from_secs(2);
 /// The pipes to a program that is held.
 pub(super) struct Held {
     goes: PipeWriter,
-    go: Option<PipeReader>,
     failed: PipeReader,
-    fails: Option<PipeWriter>,
+    /// Its ends, until it has them.
+    its: Handed,
 }
 
 impl Held {
     pub(super) fn new() -> io::Result<Self> {
         let ((go, goes), (failed, fails)) = (io::pipe()?, io::pipe()?);
-        Ok(Self { goes, go: Some(go), failed, fails: Some(fails) })
+        Ok(Self { goes, failed, its: [go.into(), fails.into()].map(Arc::<OwnedFd>::new).into() })
     }
 
     /// What becomes the program; arguments are its own.
     pub(super) fn command(&self, launcher: &Launcher, program: &OsStr) -> Command {
-        let numbers = [self.go.as_ref().map(AsRawFd::as_raw_fd), self.fails.as_ref().map(AsRawFd::as_raw_fd)];
         let mut command = Command::new(&launcher.program);
         command.args(&launcher.args).arg(HELD);
-        command.args(numbers.into_iter().flatten().map(|number| number.to_string())).arg("--").arg(program);
+        command.args(self.its.iter().map(|end| end.as_raw_fd().to_string())).arg("--").arg(program);
         command
     }
 
     /// What it inherits.
     pub(super) fn handed(&mut self) -> Handed {
-        let go = self.go.take().map(OwnedFd::from);
-        let fails = self.fails.take().map(OwnedFd::from);
-        go.into_iter().chain(fails).map(Arc::new).collect()
+        std::mem::take(&mut self.its)
     }
 
     /// Lets it become the program.
