@@ -95,7 +95,10 @@ export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, se
   for (const lane of lanes) {
     if (!(/** @type {any} */ (lane).parent) || lane.kind !== 'thread') continue;
     const own = lane.key.slice(0, lane.key.lastIndexOf('/'));
-    if (!byKey.get(own)?.bars.length) elsewhere.set(own, [...(elsewhere.get(own) ?? []), ...lane.bars]);
+    if (byKey.get(own)?.bars.length) continue;
+    const bars = elsewhere.get(own) ?? [];
+    if (!bars.length) elsewhere.set(own, bars);
+    for (const bar of lane.bars) bars.push(bar);
   }
   for (const bars of elsewhere.values()) bars.sort((a, b) => a.n0 - b.n0);
   for (const lane of lanes) {
@@ -107,7 +110,7 @@ export function arrows({ model, lanes, X, unit, to, from, until, top, bottom, se
       const opener = (where.get(opened) ?? []).find((place) => place.bar.n0 <= bar.n0 && (place.bar.n1 ?? Infinity) >= bar.n0);
       if (!opener) continue;
       if (stretch?.opener !== opener) stretches.push((stretch = { lane, opener, first: bar, last: bar, near: model.nodes[opened].node === selected }));
-      stretch.last = bar;
+      if ((bar.n1 ?? Infinity) >= (stretch.last.n1 ?? Infinity)) stretch.last = bar;
       stretch.near ||= model.nodes[bar.node].node === selected;
     }
   }

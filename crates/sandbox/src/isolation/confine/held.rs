@@ -33,8 +33,8 @@ pub(super) fn become_program(args: &[OsString]) -> io::Result<u8> {
 /// An inherited descriptor, opened anew so that it is not handed on.
 fn taken(number: &OsStr, how: &OpenOptions) -> io::Result<File> {
     let file = how.open(Path::new("/proc/self/fd").join(number))?;
-    if let Some(number) = number.to_str().and_then(|number| number.parse().ok()) {
-        let _: Result<(), _> = nix::unistd::close::<i32>(number);
+    if let Some(inherited) = number.to_str().and_then(|number| number.parse::<i32>().ok()) {
+        let _ = nix::unistd::close(inherited);
     }
     Ok(file)
 }
