@@ -45,7 +45,7 @@ pub enum Input {
 }
 
 /// The edition of what is derived that a run begins with today ([`Start::edition`]), and the last one that is known (E-42).
-pub const EDITION: u32 = 6;
+pub const EDITION: u32 = 7;
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
