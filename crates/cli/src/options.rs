@@ -2,7 +2,9 @@
 
 use crate::args::{Exec, Grants, Sources};
 use selvedge_host::config::not_a_variable;
-use selvedge_host::options::{base_url, budget, from_variables, inputs, seconds, there, tools_there};
+use selvedge_host::options::{
+    base_url, budget, from_variables, inputs, number_text, seconds, there, tools_there,
+};
 use selvedge_host::{Environment, Error, RunOptions};
 use std::path::PathBuf;
 
@@ -25,9 +27,7 @@ pub(crate) fn from_options(environment: &Environment, exec: &Exec) -> Result<Run
         chosen.budget = budget(text, "--budget")?;
     }
     if let Some(given) = exec.timeout {
-        // Numbers of hundreds of digits are said with an exponent.
-        let text = if given.abs() < 1e16 { given.to_string() } else { format!("{given:?}") };
-        chosen.timeout_s = Some(seconds(Some(given), &text, "--timeout")?);
+        chosen.timeout_s = Some(seconds(Some(given), &number_text(given), "--timeout")?);
     }
     Ok(chosen)
 }

@@ -4,7 +4,7 @@
 mod values;
 mod variables;
 
-pub use values::{base_url, budget, seconds};
+pub use values::{base_url, budget, cap_count, is_cap, number_text, seconds};
 pub use variables::{from_variables, there, tools_there, trusts};
 
 use crate::error::Error;
@@ -48,6 +48,9 @@ pub struct RunOptions {
     pub models_of_environment: bool,
     /// `--script`.
     pub script: Option<PathBuf>,
+    /// SHA-256 of each file of the document as it was, by absolute path.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub document_files: BTreeMap<PathBuf, String>,
     /// SHA-256 of the script as it was.
     pub script_hash: Option<String>,
     /// `--allow-read`.
@@ -206,15 +209,25 @@ impl RunOptions {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// Adds `[ROLE=]NAME`.
+    /// Adds `[ROLE=]NAME`: NAME alone is the model of all roles.
+    ///
+    /// # Errors
+    /// `Usage` if the role or the name is empty.
     pub fn add_model(&mut self, text: &str, option: &str) -> Result<(), Error> {
         // A model's own name may hold a `=`: only a plain word before it is a role.
         let word = |role: &str| role.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-        let by_role = text.split_once('=').filter(|(role, _)| word(role.trim()));
+        let by_role = text.split_once('=').filter(|(role, _)| role.trim() == EVERY_ROLE || word(role.trim()));
         let (role, name) = by_role.unwrap_or((EVERY_ROLE, text));
+        self.set_model(role, name, || format!("`{option}` takes NAME or ROLE=NAME, not {text:?}"))
+    }
+
+    /// Sets the model of a role. `wrong` is the message for an empty role or name.
+    ///
+    /// # Errors
+    /// `Usage` if the role or the name is empty.
+    pub fn set_model(&mut self, role: &str, name: &str, wrong: impl FnOnce() -> String) -> Result<(), Error> {
         if role.trim().is_empty() || name.trim().is_empty() {
-            let message = format!("`{option}` takes NAME or ROLE=NAME, not {text:?}");
-            return Err(Error::usage("C-01", "bad-model", &message)
+            return Err(Error::usage("C-01", "bad-model", &wrong())
                 .help("NAME alone plays every role, ROLE=NAME one; neither may be empty"));
         }
         self.models.insert(role.trim().to_owned(), name.trim().to_owned());

@@ -10,7 +10,7 @@ mod crowds;
 mod doubt;
 mod driven;
 mod endings;
-mod endpoint;
+pub(crate) mod endpoint;
 mod evolution;
 mod follow;
 mod fork;

@@ -4,6 +4,7 @@ mod acts;
 mod http;
 mod limits;
 mod looks;
+mod options;
 mod tls;
 mod watches;
 mod webhooks;

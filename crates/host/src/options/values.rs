@@ -61,12 +61,10 @@ pub fn budget(text: &str, option: &str) -> Result<Budget, Error> {
         let no_cap = || wrong(&format!("{part:?} is no cap"));
         let (name, number) = part.split_once('=').ok_or_else(no_cap)?;
         let number: f64 = number.trim().parse().map_err(|_| no_cap())?;
-        if !(number.is_finite() && number >= 0.0) {
+        if !is_cap(number) {
             return Err(no_cap());
         }
-        // Counts beyond 2^53 mean "no cap"; the cast saturates.
-        let count = number.floor() as u64;
-        let name = name.trim();
+        let (name, count) = (name.trim(), cap_count(number));
         let before = match name {
             "calls" => budget.calls.replace(count).is_some(),
             "tokens" => budget.tokens.replace(count).is_some(),
@@ -78,6 +76,21 @@ pub fn budget(text: &str, option: &str) -> Result<Budget, Error> {
         }
     }
     if budget == Budget::default() { Err(wrong(&format!("{} has no cap", shown(text)))) } else { Ok(budget) }
+}
+
+/// Whether a number can be a cap.
+pub fn is_cap(number: f64) -> bool {
+    number.is_finite() && number >= 0.0
+}
+
+/// A cap of calls or tokens as a count: `1e6` is 1,000,000. Counts beyond 2^53 mean "no cap"; the cast saturates.
+pub fn cap_count(cap: f64) -> u64 {
+    cap.floor() as u64
+}
+
+/// A number as an error shows it; one of hundreds of digits has an exponent.
+pub fn number_text(number: f64) -> String {
+    if number.abs() < 1e16 { number.to_string() } else { format!("{number:?}") }
 }
 
 /// Whole seconds from 1 on; parts of a second count as one.

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use schemars::JsonSchema;
 use selvedge_engine::Budget;
 use selvedge_host::RunOptions;
-use selvedge_host::options::{EVERY_ROLE, seconds};
+use selvedge_host::options::{cap_count, is_cap, number_text, seconds};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ pub(crate) struct Start {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Chosen {
-    /// The model of all roles.
+    /// The model of all roles, or ROLE=NAME for one role.
     model: Option<String>,
     /// Models by role.
     models: BTreeMap<String, String>,
@@ -59,15 +59,17 @@ pub(crate) struct Chosen {
 #[serde(default, deny_unknown_fields)]
 struct Caps {
     /// Model calls.
-    calls: Option<u64>,
+    #[schemars(with = "Option<u64>")]
+    calls: Option<f64>,
     /// Input and output tokens together.
-    tokens: Option<u64>,
+    #[schemars(with = "Option<u64>")]
+    tokens: Option<f64>,
     /// Money.
     cost: Option<f64>,
 }
 
 impl Chosen {
-    /// As options of a run.
+    /// Reads the options as the command line reads those of the same name (S-11).
     pub(crate) fn options(&self) -> Result<RunOptions, Problem> {
         let mut options = RunOptions {
             max_parallel: self.max_parallel,
@@ -75,21 +77,25 @@ impl Chosen {
             require_isolation: self.require_isolation,
             ..RunOptions::default()
         };
-        let all = self.model.iter().map(|model| (EVERY_ROLE, model));
-        for (role, model) in all.chain(self.models.iter().map(|(role, model)| (role.as_str(), model))) {
-            options.add_model(&format!("{role}={model}"), "models")?;
+        if let Some(model) = &self.model {
+            options.add_model(model, "model")?;
+        }
+        for (role, model) in &self.models {
+            let wrong = || format!("`models` takes {{ROLE: NAME}}, not {role:?}: {model:?}");
+            options.set_model(role, model, wrong)?;
         }
         if self.max_parallel == Some(0) {
             return Err(Problem::bad("bad-option", "max_parallel is 1 or more"));
         }
         if let Some(Fields(Caps { calls, tokens, cost })) = self.budget {
-            if cost.is_some_and(|cost| !(cost >= 0.0 && cost.is_finite())) {
-                return Err(Problem::bad("bad-option", "the cost of a budget is 0 or more"));
+            let caps = [("calls", calls), ("tokens", tokens), ("cost", cost)];
+            if let Some((name, _)) = caps.iter().find(|(_, cap)| cap.is_some_and(|cap| !is_cap(cap))) {
+                return Err(Problem::bad("bad-option", &format!("`budget.{name}` must be 0 or more")));
             }
-            options.budget = Budget { calls, tokens, cost };
+            options.budget = Budget { calls: calls.map(cap_count), tokens: tokens.map(cap_count), cost };
         }
         if let Some(timeout) = self.timeout_s {
-            options.timeout_s = Some(seconds(Some(timeout), &timeout.to_string(), "timeout_s")?);
+            options.timeout_s = Some(seconds(Some(timeout), &number_text(timeout), "timeout_s")?);
         }
         Ok(options)
     }
