@@ -89,7 +89,7 @@ impl Host {
                 start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
             }
             Begins::Run { run, lock, inputs } => {
-                Box::pin(resume::begin((run, lock, inputs), &models)).await?
+                Box::pin(resume::begin((run, lock, inputs), &models, &options.warnings)).await?
             }
             Begins::Fork { source, changed } => {
                 let (chosen, with) = ((id.as_str(), &options, &config), (&models, &catalogue));

@@ -21,7 +21,7 @@ use crate::prepare::{self, Read};
 use crate::ready::{Asked, Changed, Started, What};
 use crate::tools::Pins;
 use crate::trust::imported::Replaced;
-use crate::{secrets, tools};
+use crate::{document_files, secrets, tools};
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::{Budget, Fork, Graph, Input, Record, Start, State, ToolDef};
 use selvedge_runtime::{Clock, Count, SystemClock};
@@ -115,6 +115,22 @@ impl Host {
             secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
         }
         let read = document.map(|file| read(&file, &over, &mut options, &config)).transpose()?;
+        match &read {
+            Some(read) => {
+                let given = options.given.is_some();
+                options.document_files = document_files::hashes(&self.environment, given, read.sources());
+            }
+            None => {
+                let (run, limits) = (source.run.id(), config.limits.document());
+                document_files::tell_changes(
+                    &self.environment,
+                    run,
+                    &mut options,
+                    &limits,
+                    self.observer.as_ref(),
+                );
+            }
+        }
         let what = What::Fork { source: Box::new(source), folders, given: (over.inputs, over.budget), read };
         Ok(Asked { id, name: None, parent: None, config, options, what })
     }
@@ -187,6 +203,7 @@ pub(crate) async fn prepare(
     let catalogue = host.recorded_tools(graph, config, options, &source.run.dir).await?;
     let origin = RunOptions::stored(&source.run.info.options).origin;
     host.vet(origin, (&source.run.info.id, source.run.events), graph, &catalogue, Replaced::All)?;
+    tools::tell_gone(graph, &catalogue, &mut options.warnings, observer).await;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, host.environment.http()).await?;
     tools::make_ready(graph, &catalogue, observer).await?;

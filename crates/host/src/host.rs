@@ -10,7 +10,7 @@ use crate::prepare;
 use crate::ready::{Asked, Composed, What};
 use crate::recorded::{LockedRun, RecordedRun};
 use crate::trust::Gate;
-use crate::{ids, places, secrets, stores, tools};
+use crate::{document_files, ids, places, secrets, stores, tools};
 use selvedge_engine::Graph;
 use selvedge_store::{Store, StoreError};
 use selvedge_tools::{Catalogue, NativeTool};
@@ -124,13 +124,15 @@ impl Host {
     pub fn read(&self, file: &Path, options: RunOptions, id: Option<&str>) -> Result<Asked, Error> {
         let mut options = options;
         options.document = self.environment.absolute(file);
-        let options = options.recordable()?;
+        let mut options = options.recordable()?;
         let id = id.map_or_else(|| Ok(ids::fresh_id()), ids::checked_id)?;
         let config = self.config(&options)?;
         let known = secrets::named_with(&config, options.base_url.as_deref());
         secrets::refuse_choices(&known, Some(&id), &options)?;
         secrets::refuse_inputs(&known, &options.inputs)?;
         let read = prepare::read(file, &options, &config, &options.inputs)?;
+        let given = options.given.is_some();
+        options.document_files = document_files::hashes(&self.environment, given, read.sources());
         let what = What::Document { read, state_dir: self.state_dir()? };
         Ok(Asked { id, name: None, parent: None, config, options, what })
     }

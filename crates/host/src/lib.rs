@@ -68,6 +68,7 @@ pub mod compose;
 pub mod config;
 mod defined;
 pub mod diff;
+mod document_files;
 pub mod environment;
 pub mod error;
 pub mod evolve;

@@ -11,8 +11,8 @@ use crate::options::RunOptions;
 use crate::ready::{Asked, Begins, Started, What};
 use crate::recorded::{LockedRun, RecordedRun};
 use crate::trust::imported::Replaced;
-use crate::{secrets, tools};
-use selvedge_engine::{Budget, Input, RunStatus, State};
+use crate::{document_files, secrets, tools};
+use selvedge_engine::{Budget, Input, RunStatus, State, Warning};
 use selvedge_runtime::load;
 use selvedge_store::{DriverLock, RunUpdate};
 use selvedge_tools::Catalogue;
@@ -44,6 +44,14 @@ impl Host {
         let mut config = self.config(&options)?;
         // Which models answer from here on is recorded (C-06).
         secrets::refuse_choices(&secrets::named(&config), None, over)?;
+        let limits = config.limits.document();
+        document_files::tell_changes(
+            &self.environment,
+            run.id(),
+            &mut options,
+            &limits,
+            self.observer.as_ref(),
+        );
         if over.tools.is_empty() {
             tools::leave_out_vanished(&mut options, &mut config, self.observer.as_ref());
         }
@@ -78,6 +86,8 @@ pub(crate) async fn prepare(
     let catalogue = host.recorded_tools(graph, config, options, &run.dir).await?;
     let replaced = if is_told(&inputs) { Replaced::None } else { Replaced::ButByLibrary };
     host.vet(options.origin, (run.id(), run.state.events()), graph, &catalogue, replaced)?;
+    let lost = tools::tell_gone(graph, &catalogue, &mut options.warnings, observer).await;
+    tools::refuse_lost(run.id(), &run.state, &lost)?;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, host.environment.http()).await?;
     config.told(&mut options.warnings);
@@ -131,10 +141,11 @@ async fn with_tools(
     Ok(inputs)
 }
 
-/// Says whose replies the run has from here on.
+/// Records whose replies the run has from here on, and its warnings.
 pub(crate) async fn begin(
     (run, lock, inputs): (Box<RecordedRun>, DriverLock, Vec<Input>),
     models: &Models,
+    warnings: &[Warning],
 ) -> Result<Started, Error> {
     let graph = run.graph()?;
     let RecordedRun { store, mut info, mut state, .. } = *run;
@@ -149,6 +160,14 @@ pub(crate) async fn begin(
         store.update_run(&info.id, update).await?;
     }
     info.scripted |= models.scripted;
+    let stored = RunOptions::read(&info.options)?;
+    if stored.warnings != warnings {
+        let kept = RunOptions { warnings: warnings.to_vec(), ..stored }.to_stored();
+        info.options =
+            kept.map_err(|error| Error::internal(&format!("the run can't be written: {error}")))?;
+        let update = RunUpdate { options: Some(info.options.clone()), ..RunUpdate::default() };
+        store.update_run(&info.id, update).await?;
+    }
     let source = info.fork.as_ref().map(|fork| fork.run.clone());
     Ok(Started { store, state, graph, info, lock, inputs, source, fork: None })
 }

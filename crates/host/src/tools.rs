@@ -8,7 +8,7 @@ mod pinned;
 pub use known::{Known, Pins, broken};
 pub use listed::{Listed, effects, relative};
 pub use named::{called, denied_calls, is_builtin, named, tool_changed, wanted, wanted_by};
-pub use pinned::{changed, claimed, leave_out_vanished, make_ready, vanished};
+pub use pinned::{changed, claimed, leave_out_vanished, make_ready, refuse_lost, tell_gone, vanished};
 
 use crate::config::Config;
 use crate::environment::Environment;

@@ -182,8 +182,8 @@ impl Drives {
     /// Goes on with a run that is locked, and notes that this server drives it.
     pub(crate) async fn go_on(self: &Arc<Self>, run: LockedRun, over: &RunOptions) -> Result<(), Error> {
         let id = run.run.id().to_owned();
-        let stored = RunOptions::stored(&run.run.info.options);
         let begun = self.host.resume(run, over).await?;
+        let stored = RunOptions::stored(&begun.info.options);
         if !stored.served
             && let Ok(options) = (RunOptions { served: true, ..stored }).to_stored()
         {

@@ -196,6 +196,14 @@ impl Catalogue {
         kind.def()
     }
 
+    /// Whether a tool can be called as a run has pinned it, also if its name means nothing any more.
+    pub async fn has_pinned(&self, tool: &ToolDef) -> bool {
+        match self.0.at_version(&tool.version).await {
+            Some(Kind::Mcp(pinned, _)) => self.0.servers.has(&pinned.server),
+            found => found.is_some(),
+        }
+    }
+
     /// Python files that are wrong, by the name that their tool would have: that of the file. They stand in the way
     /// of tools of lower rank, as the tool itself would.
     pub fn broken(&self) -> &BTreeMap<Arc<str>, ToolError> {

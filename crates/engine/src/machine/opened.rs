@@ -36,6 +36,13 @@ pub(crate) struct SubPhase {
     pub(super) outputs: Outputs,
 }
 
+impl SubPhase {
+    /// Whether its frame is there, or was.
+    pub(super) fn has_begun(&self) -> bool {
+        self.open.is_some() || self.suspended.is_some() || self.ended.is_some()
+    }
+}
+
 /// A frame that is no more.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+mod ahead;
 mod frames;
 mod joins;
 pub use frames::NodeSoFar;

@@ -6,12 +6,17 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::options::RunOptions;
-use selvedge_engine::{Graph, ToolDef, Warning};
+use crate::text::one_line;
+use crate::ways::WayOut;
+use selvedge_engine::{Graph, State, ToolDef, Warning};
 use selvedge_tools::library::LIBRARY;
 use selvedge_tools::{Catalogue, Offer, ToolError};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The code of a tool that is no longer there.
+const TOOL_GONE: &str = "tool-gone";
 /// The code of a folder of tools that has vanished.
 const TOOLS_GONE: &str = "tools-gone";
 
@@ -39,6 +44,72 @@ pub fn leave_out_vanished(options: &mut RunOptions, config: &mut Config, observe
 /// The warnings of folders that have vanished.
 pub fn vanished(warnings: &[Warning]) -> Vec<Warning> {
     warnings.iter().filter(|warning| &*warning.code == TOOLS_GONE).cloned().collect()
+}
+
+/// Warns of tools of a recorded graph that are no longer there, one by one, as tools of a vanished folder are told of already. Returns the
+/// names of those that can't be called as they were pinned.
+pub async fn tell_gone(
+    graph: &Graph,
+    catalogue: &Catalogue,
+    warnings: &mut Vec<Warning>,
+    observer: &dyn Observer,
+) -> BTreeSet<Arc<str>> {
+    // A run may be resumed many times.
+    warnings.retain(|warning| &*warning.code != TOOL_GONE);
+    let (mut pinned, mut lost) = (Vec::new(), BTreeSet::new());
+    for tool in graph.offered() {
+        if catalogue.contains(&tool.name) || catalogue.broken().contains_key(&tool.name) {
+            continue;
+        }
+        if !catalogue.has_pinned(tool).await {
+            lost.insert(Arc::clone(&tool.name));
+        } else if !is_of_vanished_folder(tool) {
+            pinned.push(&tool.name);
+        }
+    }
+    let told = [
+        (listed(&pinned), "the run continues with the version that it has pinned"),
+        (listed(&lost.iter().collect::<Vec<_>>()), "the run has no copy to call"),
+    ];
+    for (names, what) in told.into_iter().filter(|(names, _)| !names.is_empty()) {
+        let message = format!("no longer there: {names}; {what}");
+        observer.warning(&message);
+        warnings.push(Warning { code: TOOL_GONE.into(), message, node: None });
+    }
+    lost
+}
+
+fn is_of_vanished_folder(tool: &ToolDef) -> bool {
+    let folder = Path::new(&*tool.source).parent().filter(|folder| folder.is_absolute());
+    folder.is_some_and(|folder| !folder.exists())
+}
+
+/// Names of tools as a message has them.
+fn listed(names: &[&Arc<str>]) -> String {
+    /// Names that a message has.
+    const LISTED: usize = 8;
+    let shown = names.iter().take(LISTED).map(|name| format!("the tool `{}`", one_line(name, 100)));
+    let more = names.len().checked_sub(LISTED).filter(|more| *more > 0);
+    shown.chain(more.map(|more| format!("{more} more"))).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses to go on with a run that may still call a tool which is gone (C-28).
+///
+/// # Errors
+/// `Environment` with the tool and a node that calls it.
+pub fn refuse_lost(run: &str, state: &State, lost: &BTreeSet<Arc<str>>) -> Result<(), Error> {
+    let mut ahead = state.calls_ahead().into_iter();
+    let Some((tool, node)) = ahead.find(|(tool, _)| lost.contains(tool)) else { return Ok(()) };
+    let message = format!(
+        "run {run} can't go on: the node `{}` calls the tool `{}`, which is no longer there",
+        one_line(&node, 100),
+        one_line(&tool, 100)
+    );
+    let help = format!(
+        "put the tool back where it was (selvedge.toml, --tools DIR or --mcp CONFIG), or leave it out: `{}`",
+        WayOut::Fork { run, at: None }
+    );
+    Err(Error::environment("C-28", TOOL_GONE, &message).help(&help))
 }
 
 /// The tools that are not what a graph has pinned. The library's take the place of pinned ones only where a run `begins`, as

@@ -134,6 +134,11 @@ impl Servers {
         answers
     }
 
+    /// Whether a server of that name is configured and may be started.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.on.contains_key(name)
+    }
+
     /// Calls a tool that a run has pinned.
     ///
     /// # Errors

@@ -157,6 +157,54 @@ fn a18_a_folder_that_vanished_leaves_a_fork_its_tools() {
     assert_eq!(error["code"], "unknown-tool", "{error}");
 }
 
+/// C-28: a run goes on without a tool that is gone and that it has no copy of, unless a call of it may still come.
+#[test]
+fn c28_a_run_that_needs_a_tool_which_is_gone_does_not_go_on() {
+    let config = |names: &[&str]| {
+        let one = |name: &&str| {
+            format!(
+                "[tools.command.{name}]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo 1\"]\n\
+                 description = \"d\"\neffects = \"read\"\ninput_schema = {{ type = \"object\" }}\n"
+            )
+        };
+        names.iter().map(one).collect::<String>()
+    };
+    let place = Place::new();
+    place.write("selvedge.toml", &config(&["before", "never", "after"]));
+    let flow = json!({"nodes": [
+        {"id": "start", "type": "START"},
+        {"id": "first", "type": "TOOL", "config": {"tool": "before"}},
+        {"id": "which", "type": "CONDITION", "config": {"condition": "false"}},
+        {"id": "other", "type": "TOOL", "config": {"tool": "never"}},
+        {"id": "sure", "type": "USER_INTERACTION", "config": {"kind": "answer", "prompt": "Sure?"}},
+        {"id": "last", "type": "TOOL", "config": {"tool": "after"}},
+        {"id": "end", "type": "END", "config": {"output": "{{last.output}}"}}],
+        "edges": [
+            {"from": "start", "to": "first"}, {"from": "first", "to": "which"},
+            {"from": "which", "to": "other", "type": "true"}, {"from": "which", "to": "sure", "type": "false"},
+            {"from": "other", "to": "last"}, {"from": "sure", "to": "last"}, {"from": "last", "to": "end"}]});
+    place.write("flow.json", &flow.to_string());
+    place.run(&["run", "flow.json", "--run-id", "r", "--json"]).exits(3);
+    place.write("selvedge.toml", "");
+    std::fs::remove_dir_all(place.state().join("cache")).unwrap();
+    for args in [&["resume", "r", "--json"][..], &["answer", "r", "sure", "yes", "--json"]] {
+        let error = place.run(args).exits(4).error();
+        assert_eq!((&error["code"], &error["rule"]), (&json!("tool-gone"), &json!("C-28")), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("`last` calls the tool `after`"), "{error}");
+        assert!(error["help"].as_str().unwrap().contains("selvedge fork r --document FILE"), "{error}");
+    }
+    let shown = place.run(&["show", "r", "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "waiting", "nothing was recorded");
+    // Calls that were made, and those that no way leads to any more, need nothing.
+    place.write("selvedge.toml", &config(&["after"]));
+    let done = place.run(&["answer", "r", "sure", "yes", "--json"]).exits(0).json();
+    assert_eq!((&done["status"], &done["output"]), (&json!("completed"), &json!(1)), "{done}");
+    let warning = &done["warnings"][0];
+    assert_eq!(warning["code"], "tool-gone", "{done}");
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.contains("`before`") && message.contains("`never`"), "{message}");
+}
+
 /// D-17: tools that only a model may choose cost nothing before it does; A-18: they are pinned all the same.
 #[test]
 fn d17_no_environment_is_built_for_what_nobody_calls() {
