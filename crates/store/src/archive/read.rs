@@ -16,6 +16,8 @@ use crate::{BlobHash, Entry, ForkPoint, NewRun, Proof, RunStatus, Store};
 
 /// Events are handed to the store in pieces of so many bytes.
 const PIECE_BYTES: usize = 1 << 20;
+/// Zeros that may follow the last file: `tar` fills up a record, which is 10 KiB unless something else is said.
+const MOST_PADDING: u64 = 1 << 20;
 
 /// Reads an archive into a store that has nothing yet, and which is of no use where that fails. `options` gives what each run is
 /// recorded to have been started with.
@@ -27,9 +29,9 @@ pub fn read<E: From<ArchiveError>>(
     into: &Store,
     options: impl Fn(&ArchivedRun) -> Result<String, E>,
 ) -> Result<Manifest, E> {
-    let mut archive = tar::Archive::new(foreign(from)?);
+    let mut archive = tar::Archive::new(CountedReader { from: foreign(from)?, bytes: 0 });
     let entries = archive.entries().map_err(|error| ArchiveError::from_tar(&error))?.raw(true);
-    let mut files = Files { entries, read: 0 };
+    let mut files = Files { entries, read: 0, end: 0 };
     let (manifest, hash) = manifest(&mut files)?;
     let options = manifest.runs.iter().map(options).collect::<Result<Vec<String>, E>>()?;
     let mut sums = Sums::read(&mut files)?;
@@ -50,8 +52,38 @@ pub fn read<E: From<ArchiveError>>(
         sums.expect(&name, &hash)?;
     }
     sums.end()?;
-    files.end()?;
+    let end = files.end()?;
+    expect_ending(archive.into_inner(), end)?;
     Ok(manifest)
+}
+
+/// A reader that counts the bytes that were read.
+struct CountedReader<R> {
+    from: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for CountedReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(out)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+/// Checks that the last file, which ends at `end`, is followed by the two blocks of zeros that end a tar archive, and by nothing but
+/// further zeros, as `tar` writes them.
+fn expect_ending(mut archive: CountedReader<impl Read>, end: u64) -> Result<(), ArchiveError> {
+    let mut rest = Vec::new();
+    let read = archive.by_ref().take(MOST_PADDING + 1).read_to_end(&mut rest);
+    read.map_err(|error| ArchiveError::Io(format!("it can't be read: {error}")))?;
+    if rest.iter().any(|byte| *byte != 0) || rest.len() as u64 > MOST_PADDING {
+        return Err(damaged("something follows its end".to_owned()));
+    }
+    if archive.bytes < end.saturating_add(2 * BLOCK as u64) {
+        return Err(damaged("it is cut off: the blocks that end it are missing".to_owned()));
+    }
+    Ok(())
 }
 
 /// Looks at the first block: what is no tar archive at all is told for what it is.
@@ -134,6 +166,8 @@ fn parsed<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
 struct Files<'a, R: Read> {
     entries: Entries<'a, R>,
     read: usize,
+    /// The offset at which the last file that was begun ends.
+    end: u64,
 }
 
 impl<'a, R: Read> Files<'a, R> {
@@ -155,6 +189,8 @@ impl<'a, R: Read> Files<'a, R> {
             return Err(damaged(format!("{what} stands where `{name}` should be")));
         }
         let bytes = entry.size();
+        let end = entry.raw_file_position().saturating_add(bytes);
+        self.end = end.checked_next_multiple_of(BLOCK as u64).unwrap_or(u64::MAX);
         Ok(Content { entry, name: name.to_owned(), bytes, read: 0, hash: Sha256::new() })
     }
 
@@ -170,10 +206,10 @@ impl<'a, R: Read> Files<'a, R> {
         Ok((content, file.hash()?))
     }
 
-    /// Nothing else is in it.
-    fn end(&mut self) -> Result<(), ArchiveError> {
+    /// Checks that no other file is in it. Returns the offset at which the last one ends.
+    fn end(&mut self) -> Result<u64, ArchiveError> {
         match self.entries.next() {
-            None => Ok(()),
+            None => Ok(self.end),
             Some(Err(error)) => Err(ArchiveError::from_tar(&error)),
             Some(Ok(entry)) => {
                 let found: String = String::from_utf8_lossy(&entry.path_bytes()).chars().take(100).collect();
@@ -356,9 +392,10 @@ fn too_deep(what: &str) -> ArchiveError {
 impl ArchiveError {
     /// What the reader of tar archives says; also of a file that the system can't read.
     fn from_tar(error: &std::io::Error) -> Self {
-        // The second is what it says of a header that is not whole.
-        let cut = error.kind() == std::io::ErrorKind::UnexpectedEof
-            || error.to_string() == "failed to read entire block";
+        // What it says of a header that is not whole, and of a file's end that is missing.
+        const CUT: [&str; 2] = ["failed to read entire block", "unexpected EOF during skip"];
+        let cut =
+            error.kind() == std::io::ErrorKind::UnexpectedEof || CUT.contains(&error.to_string().as_str());
         if cut { damaged("it is cut off".to_owned()) } else { damaged(error.to_string()) }
     }
 }

@@ -166,9 +166,23 @@ fn an_archive_that_was_cut_or_changed_leaves_nothing() {
     recorded(&place);
     place.run(&["export", "r", "--archive", "r.tar"]).exits(0);
     let bytes = std::fs::read(place.work().join("r.tar")).unwrap();
-    for cut in [600, bytes.len() / 2, bytes.len() - 2000] {
+    let len = bytes.len();
+    for cut in [600, len / 2, len - 2000, len - 1025, len - 1024, len - 1000, len - 512, len - 1] {
         std::fs::write(place.work().join("cut.tar"), &bytes[..cut]).unwrap();
-        refused(&place, "cut.tar", "archive-damaged", "");
+        refused(&place, "cut.tar", "archive-damaged", "cut off");
+    }
+    // Two blocks of zeros end it. `tar` may add further ones, and nothing else follows.
+    let mut longer = bytes.clone();
+    longer.extend([0; 4096]);
+    std::fs::write(place.work().join("padded.tar"), &longer).unwrap();
+    place.run(&["import", "padded.tar", "--state-dir", "padded"]).exits(0);
+    for (at, name) in [(len - 512, "one"), (len, "two"), (len + 4095, "later")] {
+        let mut more = longer.clone();
+        more[at] = b'x';
+        std::fs::write(place.work().join("more.tar"), &more).unwrap();
+        refused(&place, "more.tar", "archive-damaged", "something follows its end");
+        std::fs::write(place.work().join("more.tar"), &[&bytes[..], name.as_bytes()].concat()).unwrap();
+        refused(&place, "more.tar", "archive-damaged", "something follows its end");
     }
     let at = bytes.windows(5).rposition(|window| window == b"first").unwrap();
     let mut changed = bytes;
