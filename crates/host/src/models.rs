@@ -19,7 +19,7 @@ pub use table::roles;
 
 use crate::config::Config;
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, NOT_TRUSTED};
+use crate::error::{Error, ErrorKind};
 use crate::options::{EVERY_ROLE, RunOptions};
 use crate::secrets;
 use advice::Advised;
@@ -228,7 +228,8 @@ fn trusted(table: &Table<'_>, needed: &[Arc<str>], config: &Config) -> Result<()
     let withheld = |role: &Arc<str>| table.model_for(role).filter(|(_, spec)| spec.withheld);
     let (Some((name, _)), Some(off)) = (needed.iter().find_map(withheld), &config.off) else { return Ok(()) };
     let message = format!("the model `{name}` of {} is not trusted", off.untrusted.file);
-    Err(Error::environment("C-20", NOT_TRUSTED, &message).help(&off.untrusted.help()))
+    let refusal = off.untrusted.refusal(&format!("models.{name}"), &message);
+    Err(Error::findings(ErrorKind::Environment, vec![refusal]))
 }
 
 /// What is configured, with `--model` over it.
@@ -313,6 +314,13 @@ fn nobody_plays(role: &str, table: &Table<'_>) -> (String, String) {
 pub fn unplayed(chosen: &RunOptions, config: &Config, roles: &[Arc<str>]) -> Option<Arc<str>> {
     let table = configured_table(chosen, config)?;
     roles.iter().find(|role| table.model_for(role).is_none()).cloned()
+}
+
+/// The first of `roles` whose model is not trusted (C-20).
+pub fn untrusted(chosen: &RunOptions, config: &Config, roles: &[Arc<str>]) -> Option<Arc<str>> {
+    let table = configured_table(chosen, config)?;
+    let withheld = |role: &&Arc<str>| table.model_for(role).is_some_and(|(_, spec)| spec.withheld);
+    roles.iter().find(withheld).cloned()
 }
 
 /// Whether models play all of these roles and can be asked: a key that is needed is there. An endpoint that is named is

@@ -5,7 +5,7 @@ pub mod findings;
 pub mod naming;
 
 use crate::config::Config;
-use crate::error::{Error, ErrorKind, tool_diagnostic};
+use crate::error::{Error, ErrorKind, NOT_TRUSTED, tool_diagnostic};
 use crate::models::{self, Models};
 use crate::observer::Observer;
 use crate::options::RunOptions;
@@ -35,6 +35,11 @@ impl Read {
     /// Bytes of the document.
     pub fn bytes(&self) -> usize {
         self.source.text().len()
+    }
+
+    /// The document, and the other files that it names.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        std::iter::once(&self.source).chain(self.document.others())
     }
 }
 
@@ -126,8 +131,8 @@ pub async fn prepare(
     let catalogue = tools::catalogue_of(wanted, chosen, config, state_dir, &workspace, observer).await?;
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-    whole(&catalogue, &names)?;
     let places = Naming::of_tools(&read.source, config.limits.document());
+    whole(&read.source, &catalogue, &names, &places)?;
     let mut refused = read.refused(findings::overdeclared(&read.document.tools(), &catalogue, &places));
     // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
@@ -253,34 +258,50 @@ impl Read {
         refused
     }
 
-    /// A failure about a model that nobody plays, at the place in the document that names it (C-08).
+    /// A failure about a role that no model plays, or whose model is not trusted, at the place in the document that names the role (C-08, C-20).
     fn placed(&self, failure: Error, chosen: &RunOptions, config: &Config, roles: &[Arc<str>]) -> Error {
-        let of_role = failure.diagnostics.first().is_some_and(|first| first.code == "no-model-for-role");
-        let Some(role) = models::unplayed(chosen, config, roles).filter(|_| of_role) else { return failure };
-        match Naming::of_models(&self.source, config.limits.document()).of(&role).first() {
-            Some(span) => {
-                let (message, help) = models::unplayed_words(&role, chosen, config);
-                let mut found = Diagnostics::new();
-                found.push(Finding::error("C-08", "no-model-for-role", *span, message).help(help));
-                Error::findings(failure.kind, found.report(&self.source))
-            }
-            None => failure,
-        }
+        let Some(first) = failure.diagnostics.first() else { return failure };
+        let role = match first.code {
+            "no-model-for-role" => models::unplayed(chosen, config, roles),
+            NOT_TRUSTED => models::untrusted(chosen, config, roles),
+            _ => None,
+        };
+        let places = Naming::of_models(&self.source, config.limits.document());
+        let Some(span) = role.and_then(|role| places.of(&role).first().copied()) else { return failure };
+        let finding = Finding::error(first.rule, first.code, span, first.message.as_str());
+        let mut found = Diagnostics::new();
+        found.push(finding.help(first.help.as_str()));
+        Error::findings(failure.kind, found.report(&self.source))
     }
 }
 
-/// Refuses tools whose files are wrong.
-fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Error> {
-    let mut broken: Vec<_> = names.iter().filter_map(|name| catalogue.broken().get(*name).cloned()).collect();
+/// Refuses tools whose files are wrong. An error that is in no file has the place at which the document names the tool.
+fn whole(source: &Source, catalogue: &Catalogue, names: &[&str], places: &Naming<'_>) -> Result<(), Error> {
+    let broken = names.iter().filter_map(|name| Some((*name, catalogue.broken().get(*name)?.clone())));
+    let mut broken: Vec<(&str, ToolError)> = broken.collect();
     // Those that are wrong in the document are told at their places by the compiler (C-04).
-    let placed = |error: &ToolError| error.file.is_none() && error.class == ErrorClass::Document;
-    if broken.iter().any(placed) {
-        broken.retain(|error| error.file.is_some());
+    let by_compiler = |error: &ToolError| error.file.is_none() && error.class == ErrorClass::Document;
+    if broken.iter().any(|(_, error)| by_compiler(error)) {
+        broken.retain(|(_, error)| error.file.is_some());
     }
     // A server that does not start is told once, not for each of its tools.
-    broken.dedup_by(|a, b| a.message == b.message);
+    broken.dedup_by(|(_, a), (_, b)| a.message == b.message);
+    if broken.is_empty() {
+        return Ok(());
+    }
     // An MCP server that does not start is no error of the document (C-03).
-    if broken.is_empty() { Ok(()) } else { Err(selvedge_tools::CatalogueErrors(broken).into()) }
+    let (names, errors): (Vec<&str>, Vec<ToolError>) = broken.into_iter().unzip();
+    let mut failure = Error::from(selvedge_tools::CatalogueErrors(errors));
+    for (diagnostic, name) in failure.diagnostics.iter_mut().zip(names) {
+        let Some(span) = places.of(name).first().filter(|_| diagnostic.file.is_empty()) else { continue };
+        let finding = Finding::error(diagnostic.rule, diagnostic.code, *span, diagnostic.message.as_str());
+        let mut found = Diagnostics::new();
+        found.push(finding.help(diagnostic.help.as_str()));
+        if let Some(placed) = found.report(source).pop() {
+            *diagnostic = placed;
+        }
+    }
+    Err(failure)
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.

@@ -140,7 +140,17 @@ impl Untrusted {
     /// The same as a finding about the file.
     pub fn finding(&self) -> Diagnostic {
         let mut found = Diagnostic::about_file(&self.file, "C-20", NOT_TRUSTED, &self.message());
+        found.line = self.parts.first().and_then(|(part, _)| part.place());
         found.severity = Severity::Warning;
+        found.help = self.help();
+        found
+    }
+
+    /// The error that a part is needed which is not trusted, at its place in the file.
+    pub(crate) fn refusal(&self, part: &str, message: &str) -> Diagnostic {
+        let mut found = Diagnostic::about_file(&self.file, "C-20", NOT_TRUSTED, message);
+        found.line =
+            self.parts.iter().find(|(known, _)| known.name == part).and_then(|(part, _)| part.place());
         found.help = self.help();
         found
     }

@@ -121,12 +121,16 @@ fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Error> {
     let fates = statuses(found)?;
     let mut drawing = Drawing::new(&fates.graph);
     drawing.colour(&fates.nodes);
-    if fates.graph.control == Control::Flow {
-        drawing.colour_inner(fates::inner(found)?.into_iter());
-    }
     let nodes = fates.graph.nodes.values().zip(&fates.nodes);
-    let nodes: serde_json::Map<String, Value> =
+    let mut nodes: serde_json::Map<String, Value> =
         nodes.map(|(node, (fate, _))| (node.id.to_string(), fate.name().into())).collect();
+    if !fates.graph.graphs.is_empty() {
+        let inner = fates::inner(found)?;
+        nodes.extend(inner.iter().map(|node| (node.name.clone(), node.status.name().into())));
+        if fates.graph.control == Control::Flow {
+            drawing.colour_inner(inner.into_iter().map(|node| (node.address, node.status)));
+        }
+    }
     print(&drawing, format, json!({"diagnostics": [], "run_id": found.run(), "nodes": nodes}), ui);
     Ok(Exit::Completed)
 }

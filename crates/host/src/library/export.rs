@@ -84,8 +84,10 @@ impl Writer<'_> {
         std::fs::create_dir_all(self.folder).map_err(self.unwritable)?;
         let mut manifest = Manifest::new();
         let mut files = BTreeSet::new();
-        for name in library.names(&Place::Library).filter(|name| wanted(name)) {
-            let Some(current) = library.head(&Place::Library, name) else { continue };
+        // Retired tools stand first: an import may need their versions as parents of others.
+        let retired = library.known_names().filter(|name| is_retired(library, name));
+        for name in retired.chain(library.names(&Place::Library)).filter(|name| wanted(name)) {
+            let current = library.head(&Place::Library, name);
             let mut versions = Vec::new();
             // Names that lead here have their past here.
             let lead = library.aliases().keys().filter(|alias| library.resolve(alias) == &**name);
@@ -95,12 +97,13 @@ impl Writer<'_> {
             let mut seen = BTreeSet::new();
             for (meant_by, hash) in pasts {
                 let Some(version) = library.version(hash).filter(|_| seen.insert(hash)) else { continue };
-                if hash == current && meant_by != name {
+                let is_current = Some(hash) == current;
+                if is_current && meant_by != name {
                     continue;
                 }
-                let file = if hash == current { file_name(name, hash, &mut files) } else { older(hash) };
+                let file = if is_current { file_name(name, hash, &mut files) } else { older(hash) };
                 self.version(version, &file)?;
-                let past = version.lives.get(&Place::Library).filter(|_| hash != current);
+                let past = version.lives.get(&Place::Library).filter(|_| !is_current);
                 versions.push(manifest::Version {
                     version: hash.to_string(),
                     file,
@@ -116,7 +119,7 @@ impl Writer<'_> {
             }
             manifest.tools.push(manifest::Tool {
                 name: name.to_string(),
-                current: current.to_string(),
+                current: current.map(Arc::<str>::to_string),
                 versions,
             });
         }
@@ -152,6 +155,11 @@ impl Writer<'_> {
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text)).map_err(self.unwritable)
     }
+}
+
+/// Whether a name means nothing any more and leads to no other tool.
+fn is_retired(library: &Library, name: &str) -> bool {
+    library.head(&Place::Library, name).is_none() && !library.aliases().contains_key(name)
 }
 
 /// The file of a tool: its name as far as a file may have it, with the version where two would be alike.

@@ -49,7 +49,8 @@ struct Incoming {
 struct Tool {
     /// The manifest's name for it; without a manifest its metadata's.
     name: Option<Arc<str>>,
-    current: usize,
+    /// None if the tool was retired.
+    current: Option<usize>,
     versions: Vec<Incoming>,
 }
 
@@ -67,9 +68,9 @@ struct Gathered {
 pub struct Imported {
     /// Its name.
     pub name: Arc<str>,
-    /// The version that the name means now.
+    /// The version that the name means now; of a retired tool its last one.
     pub version: Arc<str>,
-    /// `new`, `unchanged`, `mended`, `replaced`, or `known`: the library is ahead of it.
+    /// `new`, `unchanged`, `mended`, `replaced`, `known` (the library is ahead of it), or `retired` (its past is new here).
     pub result: &'static str,
     /// Recorded calls that came with it.
     pub calls: usize,
@@ -153,7 +154,7 @@ fn writable(state: &Path) -> Result<(), Error> {
 fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
     if path.is_file() {
         let one = incoming(path.to_owned(), observer)?;
-        let tools = vec![Tool { name: None, current: 0, versions: vec![one] }];
+        let tools = vec![Tool { name: None, current: Some(0), versions: vec![one] }];
         return Ok(Gathered { tools, aliases: BTreeMap::new(), exported: false });
     }
     if !path.is_dir() {
@@ -174,11 +175,17 @@ fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
     let mut named = BTreeSet::new();
     for tool in &manifest.tools {
         let mut versions = Vec::new();
-        let current = tool.versions.iter().position(|version| version.version == tool.current).unwrap_or(0);
+        let current = tool.current.as_ref();
+        let current =
+            current.and_then(|current| tool.versions.iter().position(|version| version.version == *current));
         for (at, version) in tool.versions.iter().enumerate() {
             let file = path.join(&version.file);
             // What came after the version in use was given up for it.
-            let usual = if at < current { Recording::Enhanced } else { Recording::RolledBack };
+            let usual = match current {
+                None => Recording::Retired,
+                Some(current) if at < current => Recording::Enhanced,
+                Some(_) => Recording::RolledBack,
+            };
             let past = (version.state.unwrap_or(usual).stage(), version.reason.clone());
             named.insert(file.clone());
             let one = incoming(file, observer)?;
@@ -197,7 +204,7 @@ fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
                 request: version.request.clone(),
                 said: Some(version.version.as_str().into()),
                 name: version.name.as_deref().map(Arc::from),
-                past: Some(past).filter(|_| at != current),
+                past: Some(past).filter(|_| Some(at) != current),
                 ..one
             });
         }
@@ -206,7 +213,7 @@ fn gathered(path: &Path, observer: &dyn Observer) -> Result<Gathered, Error> {
     let files = files_of(path)?;
     let helpers = helpers::among(&files);
     for file in files.into_iter().filter(|file| !named.contains(file) && !helpers.contains(file)) {
-        tools.push(Tool { name: None, current: 0, versions: vec![incoming(file, observer)?] });
+        tools.push(Tool { name: None, current: Some(0), versions: vec![incoming(file, observer)?] });
     }
     Ok(Gathered { tools, aliases: manifest.aliases, exported })
 }
@@ -246,7 +253,7 @@ fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Re
         for (at, incoming) in tool.versions.iter_mut().enumerate() {
             let Some(found) = examined.get(&incoming.file) else { continue };
             let Some(said) = incoming.said.clone().filter(|said| **said != *found.version) else { continue };
-            if at != last {
+            if Some(at) != last {
                 let file = incoming.file.display().to_string();
                 let why = format!("the file is not version {} any more, as the manifest says", short(&said));
                 return Err(Error::about_file(&file, "A-23", "file-changed", &why)

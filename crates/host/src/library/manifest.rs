@@ -40,8 +40,9 @@ struct Form {
 pub struct Tool {
     /// The name that documents call it by; it may differ from its metadata's.
     pub name: String,
-    /// Which version the name means.
-    pub current: String,
+    /// Which version the name means; none if the tool was retired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
     /// All versions that the name has meant, oldest first, behind those of tools whose work it does now.
     pub versions: Vec<Version>,
 }
@@ -148,9 +149,16 @@ impl Manifest {
                 return Err(wrong(&why).help("put the file there, or take it out of the manifest"));
             }
         }
-        let lacking = |tool: &&Tool| tool.versions.iter().all(|version| version.version != tool.current);
+        let lacking = |tool: &&Tool| match &tool.current {
+            Some(current) => tool.versions.iter().all(|version| version.version != *current),
+            None => tool.versions.is_empty(),
+        };
         if let Some(tool) = manifest.tools.iter().find(lacking) {
-            return Err(wrong(&format!("the current version of `{}` is not among its versions", tool.name)));
+            let why = match tool.current {
+                Some(_) => format!("the current version of `{}` is not among its versions", tool.name),
+                None => format!("the tool `{}` has no version", tool.name),
+            };
+            return Err(wrong(&why));
         }
         if let Some(what) = manifest.twice() {
             let why = format!("it names {what} twice");

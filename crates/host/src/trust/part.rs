@@ -29,3 +29,10 @@ pub struct Part {
     #[serde(skip)]
     pub hash: String,
 }
+
+impl Part {
+    /// The line where it begins, if that is known.
+    pub(crate) fn place(&self) -> Option<u32> {
+        Some(self.line).filter(|line| *line > 0)
+    }
+}

@@ -7,17 +7,31 @@ use selvedge_host::timeline::{NodeStatus, NodeTimeline, Timeline, Which};
 use selvedge_runtime::{Clock, SystemClock};
 use std::sync::Arc;
 
-/// Each node in a frame that something happened to: where it is drawn, and how it stands.
+/// A node on a path, in an iteration or in an inner document.
+pub(super) struct InnerNode {
+    /// Where it is drawn.
+    pub(super) address: Address,
+    /// What reports call it (W-03).
+    pub(super) name: String,
+    pub(super) status: NodeStatus,
+}
+
+/// Returns the nodes in frames that something happened to.
 ///
 /// # Errors
 /// If the journal can't be read.
-pub(super) fn inner(found: &Found) -> Result<Vec<(Address, NodeStatus)>, Error> {
+pub(super) fn inner(found: &Found) -> Result<Vec<InnerNode>, Error> {
     let (state, timeline) = timeline::read(found, None, |_, _| {})?;
     let driven = state.ended().is_none() && is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
     let status = |node: &NodeTimeline| timeline.standing(Some(node), now, driven);
     let inner = timeline.nodes().iter().filter(|node| node.within > 0);
-    Ok(inner.map(|node| (address(&timeline, node), status(node))).collect())
+    let shown = |node: &NodeTimeline| InnerNode {
+        address: address(&timeline, node),
+        name: timeline.told(node).into_owned(),
+        status: status(node),
+    };
+    Ok(inner.map(shown).collect())
 }
 
 fn address(timeline: &Timeline, node: &NodeTimeline) -> Address {

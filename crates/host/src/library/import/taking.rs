@@ -37,7 +37,8 @@ impl Import<'_> {
         let found = |incoming: &Incoming| {
             examined.get(&incoming.file).ok_or_else(|| Error::internal("a file was not examined"))
         };
-        let Some(current) = tool.versions.get(tool.current) else {
+        let Some(current) = tool.current else { return self.retired(tool, examined) };
+        let Some(current) = tool.versions.get(current) else {
             return Err(Error::internal("a tool without a version"));
         };
         let target = found(current)?;
@@ -79,6 +80,28 @@ impl Import<'_> {
         Ok(Imported { name, version: Arc::clone(&target.version), result, calls })
     }
 
+    /// Takes the past of a tool that was retired. What its name means here stays.
+    fn retired(&mut self, tool: &Tool, examined: &BTreeMap<PathBuf, Examined>) -> Result<Imported, Error> {
+        let before = self.change.len();
+        let (mut last, mut mended, mut calls) = (None, false, 0);
+        for incoming in &tool.versions {
+            let found = examined.get(&incoming.file);
+            let found = found.ok_or_else(|| Error::internal("a file was not examined"))?;
+            let name = tool.name.clone().unwrap_or_else(|| Arc::from(found.metadata.name.as_str()));
+            mended |= self.mend(incoming, found)?;
+            self.version(&name, incoming, found, None).map_err(|refusal| placed(&refusal, &incoming.file))?;
+            calls += incoming.calls.len();
+            last = Some((name, Arc::clone(&found.version)));
+        }
+        let (name, version) = last.ok_or_else(|| Error::internal("a tool without a version"))?;
+        let result = match (self.change.len() != before, mended) {
+            (true, _) => "retired",
+            (false, true) => "mended",
+            (false, false) => "unchanged",
+        };
+        Ok(Imported { name, version, result, calls })
+    }
+
     /// Stores anew what the library has of a version, and is not there any more as it was (E-44). Whether there is any.
     fn mend(&mut self, incoming: &Incoming, found: &Examined) -> Result<bool, Error> {
         let Some(known) = self.library().version(&found.version) else { return Ok(false) };
@@ -104,7 +127,10 @@ impl Import<'_> {
     ) -> Result<(), Refusal> {
         let (place, version) = (Place::Library, Arc::clone(&found.version));
         let stage = self.library().version(&version).and_then(|known| known.stage(&place));
-        if matches!(stage, None | Some(Stage::Retired)) {
+        // A version that is retired here and there stays as it is.
+        let stays = stage == Some(Stage::Retired)
+            && incoming.past.as_ref().is_some_and(|(stage, _)| *stage == Stage::Retired);
+        if !stays && matches!(stage, None | Some(Stage::Retired)) {
             let known = |older: &Arc<str>| *older != version && self.library().version(older).is_some();
             let parents: BTreeSet<Arc<str>> =
                 incoming.parents.iter().cloned().chain(old).filter(known).collect();
@@ -120,12 +146,12 @@ impl Import<'_> {
             })?;
             self.contents.push(found.text.clone());
         }
-        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted)) {
+        if !stays && matches!(stage, None | Some(Stage::Retired | Stage::Drafted)) {
             let version = Arc::clone(&version);
             let facts = found.metadata.facts(found.input_schema.clone());
             self.change.accept(Command::Validate { place: place.clone(), version, facts })?;
         }
-        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
+        if !stays && matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
             let version = Arc::clone(&version);
             self.change.accept(match &incoming.past {
                 None => Command::Publish { place, version, name: Some(Arc::clone(name)) },
