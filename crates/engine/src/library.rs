@@ -251,11 +251,6 @@ impl Library {
         self.seen.get(run).is_some_and(|seen| seen.contains_key(effect))
     }
 
-    /// The calls of a run that are kept: their effects, and the versions that they called.
-    pub fn calls_of(&self, run: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
-        self.seen.get(run).into_iter().flat_map(|seen| seen.iter())
-    }
-
     /// The SHA-256 of what an operation of a run has answered that changed the library (E-40).
     pub fn answer(&self, run: &str, key: &str) -> Option<&Arc<str>> {
         self.answers.get(run)?.get(key)

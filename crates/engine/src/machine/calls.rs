@@ -4,7 +4,7 @@ use super::node::{LeafPhase, Visit};
 use super::phase::{CallsPhase, Slot, SlotState};
 use super::reuse::Reuse;
 use super::state::State;
-use crate::effect::{Cut, Effects};
+use crate::effect::{Cut, Effects, ToolDef};
 use crate::event::{Asked, Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::Act;
@@ -208,6 +208,17 @@ impl State {
             _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {}?", tool.name, shown())),
             _ => Event::Requested { effect: slot.effect.clone(), args, warnings: Vec::new() },
         }
+    }
+
+    /// The tool of the call that `event`, the next one of the journal, requests or answers with a recorded outcome (E-29).
+    pub fn tool_called(&self, event: &Event) -> Option<&Arc<ToolDef>> {
+        let (Event::Requested { effect, .. } | Event::Reused { effect, .. }) = event else { return None };
+        let (node, leaf) = self.live_leaf(effect)?;
+        if let Act::Call(call) = &self.leaf(node, leaf).act {
+            return self.tool(node, &call.tool);
+        }
+        let slot = self.calls(node)?.slots.iter().find(|slot| slot.effect == *effect)?;
+        self.tool(node, &slot.call.name)
     }
 
     fn append_result(&self, node: NodeRef, phase: &CallsPhase) -> Event {
