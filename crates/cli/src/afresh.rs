@@ -1,6 +1,6 @@
 //! Words for what was taken from a recording, what that saved, and why the rest was asked for again (E-29).
 
-use crate::durations::seconds;
+use crate::durations::duration;
 use selvedge_engine::{Afresh, Saved};
 use selvedge_host::text::counted;
 
@@ -46,7 +46,7 @@ pub(crate) fn saved(saved: &Saved) -> String {
         count(saved.usage.tool_calls, "tool call"),
         count(tokens, "token"),
         (cost > 0.0).then(|| format!("cost {cost}")),
-        (saved.worked_ms >= SHOWN_MS).then(|| seconds(i64::try_from(saved.worked_ms).unwrap_or(i64::MAX))),
+        (saved.worked_ms >= SHOWN_MS).then(|| duration(i64::try_from(saved.worked_ms).unwrap_or(i64::MAX))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
-use crate::durations::seconds;
+use crate::durations::offset;
 use crate::inspect::page::wrap;
 use crate::live::text::{cut, width};
 use crate::ui::Ui;
@@ -138,7 +138,7 @@ impl Progress {
     /// A line whose end stays when it is cut. On a terminal one line takes one row, except for what somebody has
     /// to read to its end; a pipe gets all of it.
     fn line_to(&self, at: i64, mark: (&str, &str), text: &str, end: &str) {
-        let since = format!("{:>8}", seconds(at.saturating_sub(self.begun)));
+        let since = format!("{:>8}", offset(at.saturating_sub(self.begun)));
         let mut text = one_line(text, LONGEST);
         if let Some(columns) = self.ui.columns() {
             let before = since.len() + mark.1.len() + 3;

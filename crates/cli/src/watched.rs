@@ -1,7 +1,7 @@
 //! A run that somebody looks on while it goes on: lines for the record, on a terminal with a live view under them, both of one
 //! timeline.
 
-use crate::durations::seconds;
+use crate::durations::duration;
 use crate::live::Live;
 use crate::progress::{Progress, running_ms};
 use crate::ui::Ui;
@@ -78,7 +78,7 @@ impl Watched {
         if !goes_on {
             // Above the picture: a terminal that takes nothing holds nobody up.
             let (begun, summary) = live.summary();
-            let since = seconds(running_ms() - begun);
+            let since = duration(running_ms() - begun);
             ui.error_text(&format!("{since:>8}  {} {summary}\n", ui.paint("1", "total")));
         }
         live.close();

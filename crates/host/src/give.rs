@@ -10,6 +10,7 @@ use crate::options::RunOptions;
 use crate::recorded::{LockedRun, RecordedRun};
 use crate::secrets;
 use crate::trust::Gate;
+use crate::ways::WayOut;
 use selvedge_engine::Input;
 use selvedge_runtime::{Clock, Command, Refusal, SystemClock, send_command};
 use selvedge_store::StoreError;
@@ -76,13 +77,13 @@ impl Host {
             let (dir, store, id) = self.find(run)?;
             if store.is_driven(&id)? {
                 let driven = RecordedRun::load(dir, store, &id)?;
-                if let Some(command) = command(says(&driven)?) {
+                if let Some(command) = command(says(&driven).map_err(|error| while_driven(error, &driven))?) {
                     let reply = self.send(&driven, &command).await?;
                     let driven = RecordedRun::load(driven.dir, driven.store, &id)?;
                     match reply {
                         Ok(()) => return Ok(Given::Driven(driven)),
                         Err(Refusal::NotDriven | Refusal::Ended) => continue,
-                        Err(refusal) => return Err(refused(&driven, &refusal)),
+                        Err(refusal) => return Err(while_driven(refused(&driven, &refusal), &driven)),
                     }
                 }
             }
@@ -122,6 +123,17 @@ impl Host {
         let known = secrets::named(&silent.config(&options)?);
         texts.try_for_each(|text| secrets::refuse_text(&known, what, text))
     }
+}
+
+/// An error about a question that is not open any more, of a run that another process drives: that process continues the run, so
+/// nobody has to resume it.
+fn while_driven(error: Error, run: &RecordedRun) -> Error {
+    let closed = error.is("ask-expired") || error.is("unknown-ask") && run.state.asks().is_empty();
+    if !closed || run.state.ended().is_some() {
+        return error;
+    }
+    let show = WayOut::Show { run: run.id(), at: None };
+    error.help(&format!("another process drives the run and continues it: {show} shows how far it is"))
 }
 
 /// The command that says the same to a driver. A run that has nothing left to be told has none.

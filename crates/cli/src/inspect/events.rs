@@ -3,7 +3,7 @@
 use super::Found;
 use super::out::Out;
 use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
-use crate::durations::seconds;
+use crate::durations::{duration, offset};
 use crate::names;
 use crate::recovery::chosen;
 use crate::ui::Ui;
@@ -131,7 +131,7 @@ impl Row {
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let (node, text) = Telling { names }.told(n, event);
         let node = names.told_name(&node).into_owned();
-        let since = format!("+{}", seconds(at.saturating_sub(began)));
+        let since = format!("+{}", offset(at.saturating_sub(began)));
         // Only the beginning of a text fits into a line.
         let text: String = text.chars().take(400).collect();
         Self { n, since, kind, style: style(event), node, text }
@@ -218,7 +218,7 @@ impl Telling<'_> {
                 (of(effect), format!("{}{args}", id(effect)))
             }
             Event::Retried { effect, after_ms, reason } => {
-                let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                let wait = duration(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                 (of(effect), format!("{} in {wait}: {reason}", id(effect)))
             }
             Event::Reused { effect, from, .. } => {

@@ -31,6 +31,10 @@ pub(crate) struct Page {
     colour: bool,
     /// Whether what is wider would be wrapped.
     fits: bool,
+    /// Whether texts have a limit also where lines stay whole.
+    shortens: bool,
+    /// Whether a text was cut.
+    is_cut: bool,
     text: String,
 }
 
@@ -46,13 +50,13 @@ impl Page {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let colour = !plain && !dumb && std::io::stdout().is_terminal();
         let fits = width != usize::MAX;
-        Self { width, colour, fits, text: String::new() }
+        Self { width, colour, fits, shortens: true, is_cut: false, text: String::new() }
     }
 
     /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
     pub(crate) fn whole() -> Self {
         let width = if std::io::stdout().is_terminal() { Self::new().width } else { usize::MAX };
-        Self { width, ..Self::new() }
+        Self { width, shortens: false, ..Self::new() }
     }
 
     /// A text in one line of at most so many columns; whole where lines are.
@@ -73,10 +77,30 @@ impl Page {
         }
     }
 
+    /// The beginning of a text that has more characters than `most` of the widest lines, if lines stay whole: one line may have
+    /// megabytes.
+    fn beginning<'t>(&self, text: &'t str, most: usize) -> Option<&'t str> {
+        let limit = most.saturating_mul(BOUNDS.1);
+        let is_long = self.shortens && self.width == usize::MAX && text.len() > limit;
+        let (at, _) = is_long.then(|| text.char_indices().nth(limit)).flatten()?;
+        text.get(..at)
+    }
+
+    /// Says how all of the texts is seen, if one was cut.
+    pub(crate) fn tell_cut(&mut self, how: &str) {
+        if self.is_cut {
+            self.gap();
+            self.line(&self.paint(DIM, &format!("… texts are cut here; all of them: {how}")));
+        }
+    }
+
     /// Adds text behind a label, wrapped and indented to `indent`, at most `most` lines.
     pub(crate) fn labelled(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
-        let lines = wrap(text, self.width.saturating_sub(indent).max(20), most.saturating_add(1));
-        let cut = lines.len() > most;
+        let beginning = self.beginning(text, most);
+        let width = self.width.saturating_sub(indent).max(20);
+        let lines = wrap(beginning.unwrap_or(text), width, most.saturating_add(1));
+        let cut = lines.len() > most || beginning.is_some();
+        self.is_cut |= cut;
         let shown = lines.len().min(most);
         for (at, line) in lines.into_iter().take(shown).enumerate() {
             let label = if at == 0 { label } else { "" };

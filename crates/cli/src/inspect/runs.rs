@@ -5,7 +5,7 @@ use super::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::time;
 use crate::args::Common;
 use crate::asks;
-use crate::durations::seconds;
+use crate::durations::duration_cell;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::{Asking, Fault, State};
@@ -212,7 +212,7 @@ fn table(page: &Page, rows: &[Row]) -> Table {
     let started = if same { 5..16 } else { 0..16 };
     for (Row { info, driven, fault, .. }, time) in rows.iter().zip(&times) {
         let (status, style) = status(info.status, *driven);
-        let took = info.ended_ms.map(|ended| seconds(ended.saturating_sub(info.started_ms)));
+        let took = info.ended_ms.map(|ended| duration_cell(ended.saturating_sub(info.started_ms)));
         table.row([
             (info.id.clone(), BOLD),
             (status.to_owned(), style),

@@ -3,7 +3,7 @@
 use super::crowd::Crowd;
 use super::{Progress, SHOWN, SHOWN_FIELD, Said, data};
 use crate::asks;
-use crate::durations::seconds;
+use crate::durations::duration;
 use crate::frames;
 use crate::names;
 use crate::printed::message;
@@ -163,7 +163,7 @@ impl Telling<'_> {
     fn figures(&self, visit: &Visit, took: Option<i64>) -> String {
         let mut text = String::new();
         let Some(took) = took else { return text };
-        let _ = write!(text, "  {}", seconds(took));
+        let _ = write!(text, "  {}", duration(took));
         text.extend(frames::came_to(visit).map(|told| format!(", {told}")));
         if visit.reused > 0 && visit.requested == 0 {
             let source = self.timeline.source().or(self.lines.source.as_ref());
@@ -184,7 +184,7 @@ impl Telling<'_> {
         self.told_last(effect);
         let Some((row, call, _)) = self.timeline.attempt(effect) else { return };
         if self.in_crowd(row, Crowd::may_say) {
-            let wait = seconds(i64::try_from(after_ms).unwrap_or(i64::MAX));
+            let wait = duration(i64::try_from(after_ms).unwrap_or(i64::MAX));
             // Also without -v: a wait of many seconds must not look like a hang.
             let text = again(name(call), &wait, &because(call));
             self.line(("33", "retry"), &format!("{}: {text}", self.short(row)));
@@ -222,7 +222,7 @@ impl Telling<'_> {
                 format!("{}: {}", failure.fault.kind.name(), message(&failure.fault, printed))
             }
         };
-        let took = seconds(self.now.at.saturating_sub(attempt.requested.at));
+        let took = duration(self.now.at.saturating_sub(attempt.requested.at));
         self.line(("2", "back "), &format!("{}: {} after {took}: {told}", self.short(row), name(call)));
         let again = matches!(outcome, Outcome::Failed(_)) && {
             let node = self.timeline.nodes().get(row);

@@ -1,6 +1,6 @@
 //! The rungs of the ladder in words, for people.
 
-use crate::durations::seconds;
+use crate::durations::duration;
 use crate::failure::is_rate_limit;
 use crate::words::command;
 use selvedge_engine::graph::is_operation;
@@ -37,7 +37,7 @@ impl Words for What {
     fn told(&self) -> String {
         match self {
             What::Retry { reason, after_ms } => {
-                let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                let wait = duration(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                 again("", &wait, reason)
             }
             What::Fault { tool, fault } => {

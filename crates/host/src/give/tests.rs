@@ -39,6 +39,21 @@ async fn a_driver_hears_what_is_said() {
     assert!(host.answer("r", &Answer::new("yes")).await.err().unwrap().is("unknown-ask"));
 }
 
+/// C-13: who answers too late, while another process drives the run, is not told to resume it.
+#[tokio::test]
+async fn a_late_answer_to_a_driven_run_is_not_advised_to_resume() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, run) = begun(folder.path()).await;
+    // The run is locked as a driver has it, and asks nothing yet.
+    let error = host.answer("r", &Answer::new("yes")).await.err().unwrap();
+    let help = &error.diagnostics[0].help;
+    assert!(error.is("unknown-ask") && help.contains("another process drives"), "{help}");
+    assert!(!help.contains("resume"), "{help}");
+    run.close().await;
+    let error = host.answer("r", &Answer::new("yes")).await.err().unwrap();
+    assert!(error.diagnostics[0].help.contains("resume r"), "{error:?}");
+}
+
 /// C-13: without a driver the run hears it once it goes on, or only records it. What does not fit leaves the ask open.
 #[tokio::test]
 async fn a_run_that_nobody_drives_is_given_back() {

@@ -1,6 +1,6 @@
 //! What is told of an evolution: a line for each task while it goes on, and what it came to (V-14, V-15).
 
-use crate::durations::seconds;
+use crate::durations::duration;
 use crate::failure::Exit;
 use crate::live::tasks::{Known, Tasks};
 use crate::progress::running_ms;
@@ -47,7 +47,7 @@ impl Told {
     }
 
     fn line(&self, known: &Known, text: &str) {
-        let since = seconds(running_ms().saturating_sub(known.began));
+        let since = duration(running_ms().saturating_sub(known.began));
         self.ui.note(&format!("{since:>8}  {text}"));
     }
 
@@ -58,7 +58,7 @@ impl Told {
         parts.extend((standing.running > 0).then(|| format!("{} running", standing.running)));
         parts.extend((standing.tokens > 0).then(|| format!("{} tokens", standing.tokens)));
         parts.extend((standing.cost > 0.0).then(|| format!("cost {:.4}", standing.cost)));
-        parts.extend(known.left(running_ms()).map(|left| format!("about {} left", seconds(left))));
+        parts.extend(known.left(running_ms()).map(|left| format!("about {} left", duration(left))));
         parts.join(", ")
     }
 }

@@ -6,7 +6,7 @@ use crate::inspect::page::{BOLD, DIM, GREEN, Page, RED};
 use crate::inspect::{events, explain};
 use crate::names;
 use crate::ui::Ui;
-use selvedge_engine::{Event, Outcome, Record, State};
+use selvedge_engine::{Event, Outcome, Record, RunStatus, State};
 use selvedge_host::text::counted;
 use selvedge_host::timeline::Followed;
 use selvedge_store::RunInfo;
@@ -19,6 +19,13 @@ const INDENT: usize = 12;
 const EVENTS: usize = 12;
 /// Names of a list that people are shown.
 const NAMES: usize = 20;
+
+/// What counts as a finding.
+const FINDINGS: &str = "a run that only fails of injected faults is no finding; findings are \
+    joins that are never met, questions that nobody answers and that nothing ends, runs that reach a limit, results \
+    that depend on the order of calls, writes that are repeated, cut off or of unknown outcome, and bugs of Selvedge";
+/// What is said of the run of one seed that failed and shows no finding.
+const FAILS: &str = "nothing: that a run fails of injected faults is no finding";
 
 /// Prints what a search found.
 pub(super) fn report(report: &Report, args: &SimulateArgs, ui: &Ui) -> Exit {
@@ -86,10 +93,11 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
     if findings.is_empty() {
         luck_of(&mut page, "  bad luck", &hits(state, luck));
         let ends = match trial.stop {
-            Stop::Waiting => "the run waits for a person; nothing is wrong with it",
-            _ => "nothing is wrong with it",
+            Stop::Waiting => "nothing: the run waits for a person",
+            _ if trial.state.status() == RunStatus::Failed => FAILS,
+            _ => "nothing",
         };
-        page.labelled("  finds", DIM, INDENT, ends, 1);
+        page.labelled("  finds", DIM, INDENT, ends, 3);
     }
     findings.iter().for_each(|finding| shown(&mut page, finding, args));
     page.gap();
@@ -150,7 +158,10 @@ fn summary(page: &mut Page, report: &Report, args: &SimulateArgs) {
         page.line("  the search was ended before all seeds were looked at");
     }
     match report.findings.len() {
-        0 => page.line(&page.paint(GREEN, "nothing found")),
+        0 => {
+            page.line(&page.paint(GREEN, "no findings"));
+            page.labelled("", "", 2, FINDINGS, 4);
+        }
         count => page.line(&page.paint(RED, &counted(count as u64, "finding"))),
     }
 }

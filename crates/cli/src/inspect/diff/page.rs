@@ -2,7 +2,7 @@
 
 use super::Compared;
 use super::inline::texts;
-use crate::durations::seconds;
+use crate::durations::duration_cell;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean};
 use crate::inspect::runs;
 use crate::output::plain;
@@ -191,7 +191,7 @@ fn tokens(cost: &Cost) -> String {
 fn worked(cost: &Cost) -> String {
     match cost.worked_ms {
         0..10 => String::new(),
-        worked => seconds(i64::try_from(worked).unwrap_or(i64::MAX)),
+        worked => duration_cell(i64::try_from(worked).unwrap_or(i64::MAX)),
     }
 }
 

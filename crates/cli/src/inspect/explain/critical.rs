@@ -1,6 +1,6 @@
 //! The critical path: the chain of nodes and waits that set how long a run took.
 
-use crate::durations::seconds;
+use crate::durations::{duration, duration_cell, offset};
 use crate::inspect::page::{BOLD, DIM, Page, Table, clean, cut};
 use selvedge_host::explain::{At, Explained, Step, Story};
 use selvedge_host::text::counted;
@@ -19,11 +19,11 @@ pub(super) fn print(page: &mut Page, explained: &Explained<'_>, steps: &[Step]) 
     page.gap();
     let sum = |of: &dyn Fn(&Durations) -> i64| steps.iter().map(|step| of(&step.sums)).sum::<i64>();
     let nodes = counted(steps.len(), "node");
-    let (all, work) = (seconds(sum(&Durations::total)), seconds(sum(&Durations::worked)));
+    let (all, work) = (duration(sum(&Durations::total)), duration(sum(&Durations::worked)));
     let mut text = format!("{nodes}, {all}: {work} work");
     for (ms, what) in [(sum(&Durations::queued), "queued"), (sum(&Durations::waited), "waiting")] {
         if ms >= 10 {
-            text.push_str(&format!(", {} {what}", seconds(ms)));
+            text.push_str(&format!(", {} {what}", duration(ms)));
         }
     }
     page.labelled("CRITICAL PATH", DIM, 15, &text, 3);
@@ -33,11 +33,11 @@ pub(super) fn print(page: &mut Page, explained: &Explained<'_>, steps: &[Step]) 
     let begun = explained.story.begun().unwrap_or(0);
     let parts = folded(explained, steps);
     for part in parts.iter().take(ROWS) {
-        let time = |ms: i64| if ms >= 10 { seconds(ms) } else { String::new() };
+        let time = |ms: i64| if ms >= 10 { duration_cell(ms) } else { String::new() };
         table.row([
             (cut(&clean(&part.name), NODE), if part.many { DIM } else { BOLD }),
-            (seconds(part.from - begun), DIM),
-            (seconds(part.sums.worked()), ""),
+            (format!("{:>6}", offset(part.from - begun)), DIM),
+            (duration_cell(part.sums.worked()), ""),
             (time(part.sums.queued()), ""),
             (time(part.sums.waited()), ""),
             (part.after.clone(), ""),

@@ -7,7 +7,7 @@ use super::critical;
 use super::statuses::reuse_words;
 use super::table::table;
 use super::tree::{self, Row, What as Shown};
-use crate::durations::seconds;
+use crate::durations::{duration, duration_cell, offset};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
 use crate::live::text::{by_role, of_tools};
@@ -76,14 +76,22 @@ pub(super) fn all(
     ladder(&mut page, explained, found);
     let shown = (!left_out.contains(&BARS)).then_some((&scale, bars.as_str()));
     legend(&mut page, explained, found, shown);
+    tell_cut(&mut page, found);
     page.print(ui);
+}
+
+/// Says how all of the texts is seen, if one was cut. Of a simulated run there is no more to see.
+fn tell_cut(page: &mut Page, found: &Subject) {
+    if !found.simulated {
+        page.tell_cut(&command(&["show", found.run(), "--json"]));
+    }
 }
 
 fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let (status, style) = runs::status(runs::stored(explained.state.status()), found.driven);
     let counts = Tally::of(explained.state).told(" nodes");
     // As in `show`: a fork's time is its own.
-    let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
+    let since = |to: i64| duration(to.saturating_sub(found.info.started_ms));
     let last = explained.story.timeline.first().map_or(found.info.started_ms, |_| explained.story.until.at);
     let lost = explained.state.status() == RunStatus::Running && !found.driven && !found.simulated;
     let took = match found.info.ended_ms {
@@ -104,7 +112,7 @@ fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
         let text = format!(
             "no process drives it any more; its last event is of {} UTC, {} ago, and times end with it. It goes on with:",
             time::plain(last),
-            seconds(SystemClock.now_ms().saturating_sub(last))
+            duration(SystemClock.now_ms().saturating_sub(last))
         );
         page.labelled("", "", 2, &text, 4);
         page.line(&format!("  {}", command(&["resume", found.run()])));
@@ -164,14 +172,14 @@ fn ladder(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let shown = rungs.iter().take(ROWS);
     let most = if page.width == usize::MAX { usize::MAX } else { NODE };
     let cell = |rung: &Rung| {
-        let since = seconds(explained.story.line(rung).saturating_sub(found.info.started_ms));
+        let since = offset(explained.story.line(rung).saturating_sub(found.info.started_ms));
         (cut(&clean(&rung.node), most), since)
     };
     let width = |of: &dyn Fn(&Rung) -> String| shown.clone().map(|rung| of(rung).width()).max().unwrap_or(0);
     let (node, since) = (width(&|rung| cell(rung).0), width(&|rung| cell(rung).1));
     for rung in shown {
         let (id, at) = cell(rung);
-        let label = format!("{}  {}  {:<7}  ", pad(&id, node), pad(&at, since), rung.what.word());
+        let label = format!("{}  {}  {:<7}  ", pad(&id, node), format!("{at:>since$}"), rung.what.word());
         page.labelled(&label, style(&rung.what), label.width(), &rung.what.told(), TOLD);
     }
     if rungs.len() > ROWS {
@@ -209,7 +217,7 @@ fn legend(page: &mut Page, explained: &Explained<'_>, found: &Subject, shown: Op
         page.labelled("", "", 0, &text, 3);
     }
     if let Some((scale, _)) = shown.filter(|(scale, _)| scale.idle() > scale.total / 20) {
-        let text = format!("the bars leave out {} in which no node ran", seconds(scale.idle()));
+        let text = format!("the bars leave out {} in which no node ran", duration(scale.idle()));
         page.labelled("", "", 0, &text, 3);
     }
     let first = explained.story.all().find(|at| !explained.waits(*at).is_empty());
@@ -233,7 +241,7 @@ pub(super) fn one((explained, shown): (&Explained<'_>, &Models), found: &Subject
     let after = |Moment { n, at }: Moment| match &found.info.fork {
         Some(fork) if n <= fork.events => format!("{} UTC, in run {}", time::plain(at), fork.run),
         _ => {
-            let since = seconds(at.saturating_sub(found.info.started_ms));
+            let since = offset(at.saturating_sub(found.info.started_ms));
             format!("{} UTC, {since} after the run began", time::plain(at))
         }
     };
@@ -247,8 +255,12 @@ pub(super) fn one((explained, shown): (&Explained<'_>, &Models), found: &Subject
     let sums = story.durations(node);
     if started.is_some() && ended.is_some() {
         let failed = if story.fault(node).is_some() { ", and failed" } else { "" };
-        let text =
-            format!("{} of the {} from its start to its end", seconds(sums.worked()), seconds(sums.total()));
+        let (worked, total) = (duration(sums.worked()), duration(sums.total()));
+        let text = if worked == total {
+            worked
+        } else {
+            format!("{worked} of the {total} from its start to its end")
+        };
         page.labelled("  took", DIM, INDENT, &format!("{text}{failed}"), 2);
     }
     for (label, text) in shares(&sums) {
@@ -276,6 +288,7 @@ pub(super) fn one((explained, shown): (&Explained<'_>, &Models), found: &Subject
     again::show(&mut page, explained, node);
     saw(&mut page, explained, shown, node);
     each(&mut page, explained, node, found.info.started_ms);
+    tell_cut(&mut page, found);
     page.print(ui);
 }
 
@@ -311,14 +324,14 @@ fn shares(sums: &Durations) -> Vec<(&'static str, String)> {
         (Activity::Other, "for other nodes, the journal or a process that goes on with the run"),
     ];
     let waits = waits.iter().filter(|(doing, _)| sums.get(*doing) > 0);
-    let waits = waits.map(|(doing, what)| ("waited", format!("{} {what}", seconds(sums.get(*doing)))));
+    let waits = waits.map(|(doing, what)| ("waited", format!("{} {what}", duration(sums.get(*doing)))));
     let calls = [
         (Activity::InFlight, "calls", " out: work, or waiting for their turn"),
         (Activity::Queued, "queued", " until its calls had their turn"),
     ];
     let calls = calls.iter().filter(|(doing, ..)| sums.get(*doing) > 0);
     calls
-        .map(|(doing, word, what)| (*word, format!("{}{what}", seconds(sums.get(*doing)))))
+        .map(|(doing, word, what)| (*word, format!("{}{what}", duration(sums.get(*doing)))))
         .chain(waits)
         .collect()
 }
@@ -332,7 +345,7 @@ fn each(page: &mut Page, explained: &Explained<'_>, node: At, began: i64) {
             page.line(&page.paint(DIM, heading(explained.rungs(node))));
         }
         let label =
-            format!("{:<8} {}", rung.what.word(), seconds(explained.story.line(rung).saturating_sub(began)));
+            format!("{:<8} {}", rung.what.word(), offset(explained.story.line(rung).saturating_sub(began)));
         page.labelled(&label, style(&rung.what), INDENT, &rung.what.told(), LINES);
         if let What::Action { parameters: Some(parameters), .. } = &rung.what {
             page.labelled("", "", INDENT, &format!("with {parameters}"), LINES);
@@ -356,9 +369,9 @@ fn waits(page: &mut Page, explained: &Explained<'_>, node: At, started: i64) {
             None => "not yet".to_owned(),
             // The node itself has not started, or never will.
             Some(_) if started == i64::MAX => "yes".to_owned(),
-            Some(_) if line <= started => format!("{} before", seconds(started - line)),
+            Some(_) if line <= started => format!("{} before", duration_cell(started - line)),
             // Only its calls had to wait.
-            Some(_) => format!("{} after", seconds(line - started)),
+            Some(_) => format!("{} after", duration_cell(line - started)),
         };
         let style = if ended.map(|ended| ended.n) == last { YELLOW } else { "" };
         let id = page.short(explained.name(waited.at), DEEP);

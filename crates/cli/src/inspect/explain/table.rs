@@ -3,7 +3,7 @@
 use super::bars::Scale;
 use super::page::BARS;
 use super::tree::{self, What};
-use crate::durations::seconds;
+use crate::durations::{duration, duration_cell};
 use crate::frames::listed;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, RED, Table, YELLOW, clean};
 use crate::status::Words as _;
@@ -61,7 +61,7 @@ pub(super) fn table(
         let bar = row.extent.map(|extent| scale.bar(extent, &row.pieces, row.now));
         let bar = bar.unwrap_or_else(|| " ".repeat(scale.width));
         bars.push_str(&bar);
-        let time = |ms: i64| if much(ms, &row.sums) { seconds(ms) } else { String::new() };
+        let time = |ms: i64| if much(ms, &row.sums) { duration_cell(ms) } else { String::new() };
         let ahead = if row.ahead { "»" } else { "" };
         let indent = row.label.len() - row.label.trim_start().len();
         let label = format!("{}{}", " ".repeat(indent), short(row.label.trim_start()));
@@ -127,11 +127,11 @@ fn path(explained: &Explained<'_>, frame: &FrameTimeline, indent: &str) -> Cells
     let (extent, pieces) = explained.story.of_frame(frame).unzip();
     let pieces = pieces.unwrap_or_default();
     let sums = Durations::of(&pieces);
-    let worked = seconds(sums.worked());
+    let worked = duration(sums.worked());
     let (took, style) = match frame.status {
         FrameStatus::Failed => (format!("failed {worked}"), RED),
         FrameStatus::Cancelled => (format!("cut off {worked}"), YELLOW),
-        FrameStatus::Open | FrameStatus::Completed => (worked, ""),
+        FrameStatus::Open | FrameStatus::Completed => (duration_cell(sums.worked()), ""),
     };
     Cells {
         label: format!("{indent}{}", clean(&tree::word(frame))),
@@ -175,7 +175,7 @@ fn rest(explained: &Explained<'_>, frames: &[usize], indent: &str) -> Cells {
             .collect(),
         extent,
         now: (of(FrameStatus::Open) > 0).then_some(Activity::Other),
-        took: most.map(|most| format!("up to {}", seconds(most))).unwrap_or_default(),
+        took: most.map(|most| format!("up to {}", duration(most))).unwrap_or_default(),
         style: DIM,
         sums: Durations::default(),
         last: listed(parts.map(|(count, what)| (count, format!("{count} {what}")))),
@@ -190,12 +190,12 @@ fn took(explained: &Explained<'_>, at: At, sums: &Durations) -> (String, &'stati
         (None, ..) if story.skipped(at).is_some() => (NodeStatus::Skipped.words().to_owned(), YELLOW),
         (None, ..) => (NodeStatus::NotStarted.words().to_owned(), DIM),
         (Some(_), None, _) => (goes_on(explained, story.now(at), sums), YELLOW),
-        (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
-        _ if cancelled => (format!("cut off {}", seconds(sums.worked())), YELLOW),
+        (Some(_), Some(_), true) => (format!("failed {}", duration(sums.worked())), RED),
+        _ if cancelled => (format!("cut off {}", duration(sums.worked())), YELLOW),
         _ if story.reused(at).is_some_and(|reused| reused.whole()) => {
             (NodeStatus::Reused.words().to_owned(), CYAN)
         }
-        _ => (seconds(sums.worked()), ""),
+        _ => (duration_cell(sums.worked()), ""),
     }
 }
 
@@ -204,7 +204,7 @@ fn goes_on(explained: &Explained<'_>, now: Option<Activity>, sums: &Durations) -
     match now {
         Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
         Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
-        _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), seconds(sums.worked())),
+        _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), duration(sums.worked())),
         None if explained.state.status() == RunStatus::Waiting => "waits".to_owned(),
         _ => NodeStatus::Stopped.words().to_owned(),
     }

@@ -6,6 +6,7 @@ use crate::inspect::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
 use crate::inspect::timeline;
 use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
+use crate::words::command;
 use selvedge_engine::{Outcome, Printed};
 use selvedge_host::Error;
 use selvedge_host::report::{self, Nodes, Said, called, tried};
@@ -70,6 +71,7 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
         let text = format!("{}: {}", fault.kind.name(), message(fault, printed));
         page.labelled("  failed", RED, INDENT, &text, VALUE);
     }
+    page.tell_cut(&command(&["show", found.run(), "--node", node, "--json"]));
     page.print(ui);
     Ok(())
 }

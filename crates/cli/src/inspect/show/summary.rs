@@ -3,7 +3,7 @@
 use super::{Moment, advice::advice, joins, threads};
 use crate::afresh;
 use crate::asks::{self, SAME_QUESTION, answers, called, prompt};
-use crate::durations::seconds;
+use crate::durations::duration;
 use crate::inspect::events::of_fork;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::inspect::{Found, runs, time};
@@ -25,6 +25,8 @@ use unicode_width::UnicodeWidthStr;
 const INDENT: usize = 12;
 /// Rows of the table of results, lines of the output and of a fault.
 const RESULTS: usize = 50;
+/// Characters of a result in that table.
+const RESULT: usize = 400;
 const OUTPUT: usize = 20;
 const FAULT: usize = 12;
 const WARNINGS: usize = 20;
@@ -43,6 +45,11 @@ pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Said], moment: M
     joins::table(&mut page, view);
     output(&mut page, view.output());
     warnings(&mut page, report);
+    page.tell_cut(&format!(
+        "{}, {}",
+        command(&["show", report.run, "--json"]),
+        command(&["show", report.run, "--thread", "NAME"])
+    ));
     page.print(ui);
 }
 
@@ -57,7 +64,7 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
         page.labelled("  as of", DIM, INDENT, &format!("event {} of {}", moment.at, moment.of), 1);
     }
     let took =
-        info.ended_ms.map(|ended| format!(", took {}", seconds(ended.saturating_sub(info.started_ms))));
+        info.ended_ms.map(|ended| format!(", took {}", duration(ended.saturating_sub(info.started_ms))));
     let started = time::plain(info.started_ms);
     page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
     let tally = Tally::of(report.state);
@@ -200,7 +207,7 @@ fn results(page: &mut Page, state: &State, view: View<'_>) {
 
 fn outcome(result: &StepResult<'_>) -> (String, &'static str) {
     match result.error {
-        Some(fault) => (format!("{}: {}", fault.kind.name(), fault.message), RED),
+        Some(fault) => (cut(&format!("{}: {}", fault.kind.name(), fault.message), RESULT), RED),
         None => (short_value(result.output), ""),
     }
 }
@@ -212,7 +219,7 @@ fn short_value(value: &Value) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     };
-    cut(&text, 400)
+    cut(&text, RESULT)
 }
 
 fn output(page: &mut Page, output: &Value) {

@@ -76,30 +76,32 @@ fn fits_as_it_is(line: &str, expected: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A line without the figures of its durations (`1.04 s`), and without the spaces before them, which line them up.
+/// A line without the figures of its durations (`1.04 s`, `40 ms`, `<1 ms`), and without the spaces around them, which line them up.
 fn timeless(line: &str) -> String {
-    let is_time = |text: &str| {
-        text.split_once('.').is_some_and(|(seconds, rest)| {
-            [seconds, rest]
-                .iter()
-                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-        })
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time = |figure: &str, unit: &str| match unit {
+        "s" => figure.split_once('.').is_some_and(|(seconds, rest)| digits(seconds) && digits(rest)),
+        "ms" => digits(figure.strip_prefix('<').unwrap_or(figure)),
+        _ => false,
     };
-    let mut kept = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find(" s").filter(|at| rest.is_char_boundary(*at)) {
-        let (before, after) = rest.split_at(at);
-        let start = before.rfind(' ').map_or(0, |space| space + 1);
-        if is_time(&before[start..]) {
-            kept.push_str(before[..start].trim_end());
-            kept.push_str(" TIME");
-        } else {
-            kept.push_str(before);
+    let mut words: Vec<&str> = Vec::new();
+    let mut behind_time = false;
+    for word in line.split(' ') {
+        let letters = word.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(word.len());
+        let (unit, rest) = word.split_at(letters);
+        if words.last().is_some_and(|figure| is_time(figure, unit)) {
+            words.pop();
+            while words.last().is_some_and(|word| word.is_empty()) {
+                words.pop();
+            }
+            words.extend(["TIME", rest]);
+            behind_time = true;
+        } else if !(behind_time && word.is_empty()) {
+            words.push(word);
+            behind_time = false;
         }
-        kept.push_str(&after[..2]);
-        rest = &after[2..];
     }
-    kept + rest
+    words.join(" ")
 }
 
 fn holds(document: &str) {
@@ -202,6 +204,8 @@ fn lines_fit_what_is_expected_of_them() {
         ("abcd", "abc", false),
         ("a x b y c", "a […] b […] c", true),
         ("  12.04 s  done  load, 1 call", "  0.15 s  done  load, 1 call", true),
+        ("  40 ms  done  load 1.04 s, 1 call", "  <1 ms  done  load  7 ms, 1 call", true),
+        ("load  ███  770 ms          open", "load  ███  <1 ms   open", true),
         ("  done  load  2.5 s, 1 call", "  done  load  0.15 s, 2 calls", false),
         ("the second", "the first", false),
     ] {

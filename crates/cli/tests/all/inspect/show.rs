@@ -1,7 +1,7 @@
 //! `show` in all its views (C-02, C-15, D-04, E-03).
 
 use super::world::{completed, failed, place, waiting};
-use crate::support::{Place, says};
+use crate::support::{Place, finish, says};
 use serde_json::{Value, json};
 
 fn shown(place: &Place, args: &[&str]) -> Value {
@@ -227,4 +227,30 @@ fn a_value_that_is_cut_says_so() {
     assert!(row("long ").ends_with("xx…") && row("short ").ends_with("\"z\""), "{metadata}");
     let results = page(&place, &[]);
     assert!(results.lines().any(|line| line.starts_with("a ") && line.ends_with("yy…")), "{results}");
+}
+
+/// C-10: a page cuts long texts also where lines stay whole, and says how to see them; JSON has them whole.
+#[test]
+fn c10_a_page_cuts_a_long_message_and_says_how_to_see_it() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Go")]));
+    let long = "ab".repeat(2_500_000);
+    place.write("s.yaml", &format!("- reply: {{text: {long}}}\n"));
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(0);
+    let piped = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env_remove("COLUMNS");
+        finish(command.spawn().unwrap()).exits(0).stdout
+    };
+    for page in [piped(&["show", "r"]), place.run(&["show", "r"]).exits(0).stdout] {
+        assert!(page.len() < 20_000, "{} bytes", page.len());
+        assert!(page.contains("selvedge show r --json"), "{page}");
+    }
+    assert!(piped(&["explain", "r"]).len() < 20_000);
+    assert!(piped(&["show", "r", "--thread", "main"]).len() > long.len(), "one thread in full");
+    let whole = place.run(&["show", "r", "--json"]).exits(0).json();
+    assert_eq!(whole["output"], long.as_str());
+    place.write("s.yaml", "- reply: {text: short}\n");
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "s", "--json"]).exits(0);
+    assert!(!piped(&["show", "s"]).contains("texts are cut"), "nothing is cut");
 }
