@@ -167,7 +167,11 @@ fn an_archive_that_was_cut_or_changed_leaves_nothing() {
     place.run(&["export", "r", "--archive", "r.tar"]).exits(0);
     let bytes = std::fs::read(place.work().join("r.tar")).unwrap();
     let len = bytes.len();
-    for cut in [600, len / 2, len - 2000, len - 1025, len - 1024, len - 1000, len - 512, len - 1] {
+    for cut in [600, len / 2, len - 2000] {
+        std::fs::write(place.work().join("cut.tar"), &bytes[..cut]).unwrap();
+        refused(&place, "cut.tar", "archive-damaged", "");
+    }
+    for cut in [len - 1025, len - 1024, len - 1000, len - 512, len - 1] {
         std::fs::write(place.work().join("cut.tar"), &bytes[..cut]).unwrap();
         refused(&place, "cut.tar", "archive-damaged", "cut off");
     }

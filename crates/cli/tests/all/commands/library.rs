@@ -174,14 +174,13 @@ fn c28_a_run_that_needs_a_tool_which_is_gone_does_not_go_on() {
     let flow = json!({"nodes": [
         {"id": "start", "type": "START"},
         {"id": "first", "type": "TOOL", "config": {"tool": "before"}},
-        {"id": "which", "type": "CONDITION", "config": {"condition": "false"}},
+        {"id": "which", "type": "ROUTE", "config": {"branches": [{"when": "false", "to": "other"}], "default": "sure"}},
         {"id": "other", "type": "TOOL", "config": {"tool": "never"}},
         {"id": "sure", "type": "USER_INTERACTION", "config": {"kind": "answer", "prompt": "Sure?"}},
         {"id": "last", "type": "TOOL", "config": {"tool": "after"}},
         {"id": "end", "type": "END", "config": {"output": "{{last.output}}"}}],
         "edges": [
             {"from": "start", "to": "first"}, {"from": "first", "to": "which"},
-            {"from": "which", "to": "other", "type": "true"}, {"from": "which", "to": "sure", "type": "false"},
             {"from": "other", "to": "last"}, {"from": "sure", "to": "last"}, {"from": "last", "to": "end"}]});
     place.write("flow.json", &flow.to_string());
     place.run(&["run", "flow.json", "--run-id", "r", "--json"]).exits(3);

@@ -63,9 +63,10 @@ fn s11_forks_and_resumes_take_the_model_of_a_request() {
     let run = server.begin(greeting());
     server.wait(&run, "completed");
     let other = json!({"options": {"model": "two"}});
-    let plan = server.ask("POST", &format!("/v1/runs/{run}/fork/plan"), Some(&other)).is(200).json();
+    let fork = json!({"at": 1, "options": {"model": "two"}});
+    let plan = server.ask("POST", &format!("/v1/runs/{run}/fork/plan"), Some(&fork)).is(200).json();
     assert_eq!(plan["nodes"][0]["would"], "run", "{plan}");
-    assert_eq!(output(&server, &format!("/v1/runs/{run}/fork"), &other), "two");
+    assert_eq!(output(&server, &format!("/v1/runs/{run}/fork"), &fork), "two");
 
     let broken = json!({"document": greeting(), "options": {"model": "broken"}, "run_id": "failed"});
     server.ask("POST", "/v1/runs", Some(&broken)).is(201);
