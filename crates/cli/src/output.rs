@@ -7,10 +7,11 @@ use crate::ui::Ui;
 use crate::ways::Way;
 use crate::ways::{self, KEPT, listed};
 use crate::words::command;
+use selvedge_dialects::DocumentLimits;
 use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, State, Warning};
 use selvedge_host::report::{RunReport, unasked};
 use selvedge_host::text::{harmless, one_line};
-use selvedge_host::{Error, RecordedRun};
+use selvedge_host::{Defined, Definitions, Error, RecordedRun};
 use selvedge_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -126,7 +127,13 @@ impl Report<'_> {
     pub(crate) fn print(&self, ui: &Ui) {
         crate::ui::result_of(self.run);
         if ui.json {
-            ui.result(&format!("{}\n", self.json()));
+            let mut object = self.json();
+            if let Some(fault) = object.get_mut("fault").and_then(Value::as_object_mut)
+                && let Some(defined) = self.defined(ui)
+            {
+                fault.insert("defined".to_owned(), json!(defined));
+            }
+            ui.result(&format!("{object}\n"));
             return;
         }
         if !self.warned {
@@ -196,6 +203,14 @@ impl Report<'_> {
         }
     }
 
+    /// Where the document defines the node that the run failed at, if its file still says what the run began with.
+    fn defined(&self, ui: &Ui) -> Option<Defined> {
+        let node = self.state.ended()?.1?.node.as_deref()?;
+        let info = self.store.run(self.run).ok()?;
+        let written = Definitions::read(&ui.environment, &info, &DocumentLimits::default())?;
+        written.of(self.state.node_definition(node)?).filter(|defined| !defined.changed)
+    }
+
     fn tell_fault(&self, ui: &Ui) {
         let run = self.run;
         let fault = self.state.ended().and_then(|(_, fault)| fault);
@@ -207,7 +222,10 @@ impl Report<'_> {
         let message =
             fault.map_or("no reason was recorded", |fault| printed::message(fault, printed.as_ref()));
         let label = ui.paint("1;31", &format!("error[{kind}]"));
-        ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
+        let defined =
+            self.defined(ui).map(|Defined { file, line, column, .. }| format!("{file}:{line}:{column}: "));
+        let defined = defined.unwrap_or_default();
+        ui.notice(&format!("{defined}run {run}{place}: {label}: {}", one_line(message, 4000)));
         if let Some(fault) = fault {
             let parts = printed::parts(Some(fault), printed.as_ref(), PRINTED);
             let cut = parts.iter().any(|part| part.left_out.is_some());

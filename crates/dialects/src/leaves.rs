@@ -3,9 +3,11 @@
 
 use crate::json::Spanned;
 use crate::settings::{Budget, Retry as Written, ToolEffects, ToolLimit};
-use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edge, Guard, Infer, Leaf, Retry, Rounds};
+use selvedge_engine::graph::{
+    Act, AtLimit, Between, Draft, Edge, Guard, Infer, Leaf, Retry, Rounds, is_operation,
+};
 use selvedge_engine::template::Template;
-use selvedge_engine::{Effects, Ix, LeafIx, Table};
+use selvedge_engine::{Effects, Graph, Ix, LeafIx, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +79,23 @@ pub(crate) fn retry(written: Option<&Spanned<Written>>) -> Retry {
     Retry {
         max: written.map(|retry| retry.max),
         backoff_s: written.and_then(|retry| retry.backoff).map(|backoff| backoff.as_secs_f64()),
+        is_inherited: false,
+    }
+}
+
+/// W-18: the `retry` of the node that runs a document is that of the tool calls in it whose nodes say nothing.
+pub(crate) fn inherit_retry(graph: &mut Graph, retry: Retry) {
+    let nodes = graph.nodes.values_mut().flat_map(|node| node.body.leaves.values_mut());
+    let tails = graph.tails.values_mut().flat_map(|tail| Arc::make_mut(tail).leaves.values_mut());
+    for leaf in nodes.chain(tails) {
+        let own = match &mut leaf.act {
+            Act::Call(call) if !is_operation(&call.tool) => &mut call.retry,
+            Act::Answer { retry, .. } => retry,
+            _ => continue,
+        };
+        if own.max.is_none() {
+            *own = Retry { is_inherited: true, ..retry };
+        }
     }
 }
 

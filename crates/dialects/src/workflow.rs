@@ -7,8 +7,10 @@
 mod before;
 mod check;
 mod doc;
+mod ends;
 mod joins;
 mod links;
+mod loops;
 mod lower;
 mod names;
 pub(crate) mod older;

@@ -80,6 +80,9 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// What placeholders find in it: `{{id.error.kind}}`.
+    pub const FIELDS: [&str; 4] = ["kind", "message", "node", "cause"];
+
     /// A fault without a cause, not yet placed at a node.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), node: None, cause: None }

@@ -47,6 +47,7 @@ mod since;
 mod size;
 mod sizes;
 mod skip;
+mod slots;
 mod splice;
 mod stands;
 mod state;

@@ -54,7 +54,7 @@ impl Definitions {
 
     /// Where a node is defined, if the document names it once: nodes of another file, and those that a model has planned, are in none.
     pub fn of(&self, def: &Node) -> Option<Defined> {
-        let names: [&str; 4] = [def.shown_id(), &def.id, def.shown_name(), &def.name];
+        let names: [&str; 4] = [&def.id, def.shown_id(), &def.name, def.shown_name()];
         let span = names.into_iter().find_map(|name| match self.names.get(name).map(Vec::as_slice) {
             Some([only]) => Some(*only),
             _ => None,

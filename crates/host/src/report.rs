@@ -87,10 +87,7 @@ impl RunReport<'_> {
             "threads": threads,
             "data_out": data_out,
             "results": results,
-            "metadata": {
-                "initial": self.state.initial(),
-                "runtime": runtime(view),
-            },
+            "metadata": metadata(self.state.initial(), view),
             "joins": report::joins(self.state, view),
             "asks": self.asks(),
             "scripted": self.scripted,
@@ -197,10 +194,14 @@ fn data_out(view: View<'_>) -> Value {
     Value::Object(rows.collect())
 }
 
-/// `runtime_metadata` (D-02).
-fn runtime(view: View<'_>) -> Value {
-    let rows = view.runtime().into_iter();
-    Value::Object(rows.map(|(name, known)| (name.to_string(), known.value.clone())).collect())
+/// Both layers of metadata (D-01, D-02), and which values of the second are of an iteration or a path that goes on (D-25).
+fn metadata(initial: &Map<String, Value>, view: View<'_>) -> Value {
+    let known = view.runtime();
+    let live = known.iter().filter_map(|(name, known)| Some((name.to_string(), json!(known.live.as_ref()?))));
+    let live: Map<String, Value> = live.collect();
+    let runtime = known.iter().map(|(name, known)| (name.to_string(), known.value.clone()));
+    let runtime: Map<String, Value> = runtime.collect();
+    json!({"initial": initial, "runtime": runtime, "live": live})
 }
 
 /// Tools that a resume or a fork took in a version other than the one the run began with (P-21).

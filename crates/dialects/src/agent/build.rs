@@ -175,13 +175,13 @@ pub(crate) fn each(over: &str, item: &str, graph: GraphIx) -> Option<Draft> {
 /// Goes round as long as an expression holds, so often at most.
 pub(crate) fn while_holds(condition: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
     let times = Times::While(Condition::Expression(Expression::parse(condition).ok()?));
-    Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None }))))
+    Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None, until: None }))))
 }
 
 /// Goes round once for each element of a list.
 pub(crate) fn for_each(over: &str, item: &str, limit: u32, graph: GraphIx) -> Option<Draft> {
     let times = Times::Over(JsonTemplate::from_value(json!(over)).ok()?, item.into());
-    Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None }))))
+    Some(leaf("loop", Act::Loop(Box::new(Loop { graph, times, limit, timeout_s: None, until: None }))))
 }
 
 /// Keeps in a variable what went wrong at the first of these nodes that failed, then does the rest.

@@ -2,9 +2,9 @@
 
 use super::before::Point;
 use super::doc::{Ask, Cut, Does, ForkOf, Llm, Rounds, Text, WorkNode, Worth};
-use super::joins;
 use super::links::Take;
 use super::placeholders::{At, Scope, Texts};
+use super::{joins, loops};
 use crate::ToolSource;
 use crate::checks::Kind;
 use crate::diagnostic::shown;
@@ -54,6 +54,12 @@ pub(super) fn check(
                 }
             }
             joins::check(scope, vertex, check.diagnostics);
+            loops::hidden_names(scope, vertex, at, check.diagnostics);
+            if let Some(formula) = loops::until(scope, vertex)
+                && let Some(region) = vertex.inner.first()
+            {
+                check.texts().formula(formula, At { region: *region, point: Point::Over });
+            }
         }
     }
     if !scope.doc.head.task.value.is_empty() {
@@ -121,13 +127,16 @@ impl<'s> Check<'s, '_> {
             }
             Does::Fork(fork) => {
                 if let ForkOf::Each { over, .. } = &fork.of {
-                    self.template(over, at);
+                    self.json(over, at);
                 }
             }
-            Does::LoopStart(repeat) => match &repeat.times {
-                Rounds::Over(value) | Rounds::Count(value) => self.json(value, at),
-                Rounds::While(formula) => self.texts().condition_of_loop(formula, at),
-            },
+            Does::LoopStart(repeat) => {
+                match &repeat.times {
+                    Rounds::Over(value) | Rounds::Count(value) => self.json(value, at),
+                    Rounds::While(formula) => self.texts().condition_of_loop(formula, at),
+                }
+                loops::limit(node, repeat, self.diagnostics);
+            }
             Does::Variable(_, Worth::Value(value)) => self.json(value, at),
             Does::Variable(_, Worth::Of(formula)) => self.texts().formula(formula, at),
             Does::Context { cut, .. } => {
@@ -148,7 +157,11 @@ impl<'s> Check<'s, '_> {
         let composite = matches!(node.does, Does::LoopStart(_) | Does::Sub(_));
         let timed = calls || asks || composite || matches!(node.does, Does::Ask(_) | Does::Fork(_));
         let unused = [
-            ("retry", node.retry.as_ref().map(|retry| retry.span), calls),
+            (
+                "retry",
+                node.retry.as_ref().map(|retry| retry.span),
+                calls || matches!(node.does, Does::Sub(_)),
+            ),
             ("effects", node.effects.as_ref().map(|effects| effects.span), calls),
             ("timeout", node.timeout.as_ref().map(|time| time.span), timed),
             (

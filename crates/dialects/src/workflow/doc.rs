@@ -187,8 +187,8 @@ pub enum ForkOf {
     Listed(Vec<(Text, Text)>),
     /// One path for each element of a list (W-13).
     Each {
-        /// The list, a template.
-        over: Text,
+        /// The list, or a template that comes to one.
+        over: Json,
         /// The variable that holds the element.
         item: Arc<str>,
         /// The first node of each path.
@@ -230,7 +230,9 @@ pub struct Repeat {
     /// The variable that holds an element.
     pub item: Arc<str>,
     /// Most iterations.
-    pub limit: u32,
+    pub limit: Spanned<u32>,
+    /// The loop ends after the iteration at whose end this holds (W-16).
+    pub until: Option<Formula>,
 }
 
 /// What a loop goes by.

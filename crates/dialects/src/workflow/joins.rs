@@ -20,7 +20,10 @@ pub(super) fn check(scope: &Scope<'_>, vertex: &Vertex<'_>, diagnostics: &mut Di
     let (Some(opener), Some(closer)) = (node(vertex.node), node(vertex.end)) else { return };
     let (Does::Fork(fork), Does::Join(join)) = (&opener.does, &closer.does) else { return };
     let each = matches!(fork.of, ForkOf::Each { .. });
-    if each || (vertex.inner.len() > 1 && !fork.serial) || join.timeout.is_some() {
+    // Nothing is cut off by a join that waits for all of them.
+    let decides_early =
+        join.strategy.value != Strategy::AllEnded && (each || (vertex.inner.len() > 1 && !fork.serial));
+    if decides_early || join.timeout.is_some() {
         cancelled(scope, vertex, closer, diagnostics);
     }
     if !each {
@@ -103,6 +106,7 @@ fn outcomes(
         Strategy::AllFailed => (may_fail == paths, true),
         Strategy::AnyFailed => (may_fail > 0, true),
         Strategy::Count(count) => (true, paths - may_fail < count as usize),
+        Strategy::AllEnded => (true, false),
     };
     let id = shown(&closer.id.value);
     if !met {

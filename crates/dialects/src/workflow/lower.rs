@@ -5,7 +5,7 @@ mod node;
 
 use super::before::Point;
 use super::check::{self, Looked};
-use super::doc::{Does, Inner, InnerBody, Sub, WorkflowDoc};
+use super::doc::{Does, Inner, InnerBody, Sub, WorkNode, WorkflowDoc};
 use super::links::{Links, Take};
 use super::placeholders::{At, Scope};
 use super::regions::Regions;
@@ -13,7 +13,7 @@ use crate::Capabilities;
 use crate::ToolSource;
 use crate::diagnostic::shown;
 use crate::head::Head;
-use crate::leaves::budget_of;
+use crate::leaves::{self, budget_of};
 use crate::{Diagnostics, Finding, Source, agent, plan, steps};
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Control, Node as GraphNode, ThreadDef, Way, When};
@@ -44,6 +44,7 @@ struct Opened {
 
 /// What the node that runs a workflow asks of it, in the text that the node is in, and what is wrong with that.
 struct Asked<'a> {
+    node: &'a WorkNode,
     sub: &'a Sub,
     source: &'a Source,
     found: Diagnostics,
@@ -92,7 +93,7 @@ impl<'c> Compiler<'c> {
         let regions = Regions::of(doc, source, &links, diagnostics)?;
         let scope = Scope::new(doc, (&links, &regions), initial, self.tools, around);
         check::check(&scope, source, self.capabilities.limits.schema_steps, &mut self.looked, diagnostics);
-        if let Some(Asked { sub, source, found }) = asked {
+        if let Some(Asked { sub, source, found, .. }) = asked {
             check::outputs(&scope, sub.outputs.iter().map(|(_, value)| value), source, found);
         }
         let opened = self.inner_documents(&scope, source, diagnostics);
@@ -112,12 +113,11 @@ impl<'c> Compiler<'c> {
         let mut opened = HashMap::new();
         for (region, walked) in scope.regions.all.iter().enumerate() {
             for (number, vertex) in walked.vertices.iter().enumerate() {
-                let Some(Does::Sub(sub)) = scope.doc.nodes.get(vertex.node).map(|node| &node.does) else {
-                    continue;
-                };
+                let Some(node) = scope.doc.nodes.get(vertex.node) else { continue };
+                let Does::Sub(sub) = &node.does else { continue };
                 let at = At { region, point: Point::Begun(number) };
                 let mut own = Diagnostics::new();
-                let mut asked = Asked { sub, source, found: Diagnostics::new() };
+                let mut asked = Asked { node, sub, source, found: Diagnostics::new() };
                 let inner = match &sub.inner.source {
                     None => self.inner_document(&mut asked, source, (scope, at), diagnostics),
                     Some(file) => {
@@ -142,6 +142,7 @@ impl<'c> Compiler<'c> {
         own: &mut Diagnostics,
     ) -> Option<Opened> {
         let sub = asked.sub;
+        let first = self.graphs.len();
         let head = head_of(&sub.inner);
         let given = |name: &str| sub.inputs.iter().any(|(known, _)| *known.value == *name);
         for input in &head.inputs {
@@ -178,7 +179,14 @@ impl<'c> Compiler<'c> {
                 steps::compile(task, source, self.tools, &seen, self.capabilities, own)?
             }
         };
-        let graph = self.without_tools(graph);
+        let mut graph = self.without_tools(graph);
+        if let Some(retry) = &asked.node.retry {
+            let retry = leaves::retry(Some(retry));
+            for at in first..self.graphs.len() {
+                leaves::inherit_retry(Arc::make_mut(&mut self.graphs[GraphIx::new(at)]), retry);
+            }
+            leaves::inherit_retry(&mut graph, retry);
+        }
         let mut inputs = defaults(head)?;
         for (name, value) in &sub.inputs {
             inputs.push((name.value.clone(), JsonTemplate::from_value(value.to_value()).ok()?));

@@ -3,8 +3,13 @@
 use super::doc::{Does, ForkOf, Rounds, WorkNode, WorkflowDoc, Worth};
 use super::regions::{Kind, Regions};
 use crate::ToolSource;
+use crate::json::{Span, Spanned};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The number of a path or an iteration.
+const INDEX: &str = "index";
 
 /// What is known of the names that may have a value somewhere in a region.
 #[derive(Clone, Default)]
@@ -68,22 +73,44 @@ pub(super) fn of(doc: &WorkflowDoc, regions: &Regions<'_>, tools: &dyn ToolSourc
     }
     for (at, region) in regions.all.iter().enumerate() {
         let opener = region.around.and_then(|(around, vertex)| regions.all.get(around)?.vertices.get(vertex));
-        let given = match opener.and_then(|vertex| doc.nodes.get(vertex.node)).map(|node| &node.does) {
-            Some(Does::Fork(fork)) => match &fork.of {
-                ForkOf::Each { item, .. } => vec![&**item, "index"],
-                ForkOf::Listed(_) => Vec::new(),
-            },
-            Some(Does::LoopStart(repeat)) => match &repeat.times {
-                Rounds::Over(_) => vec![&*repeat.item, "index"],
-                _ => vec!["index"],
-            },
-            _ => Vec::new(),
-        };
+        let opener = opener.and_then(|vertex| doc.nodes.get(vertex.node));
         if let Some(names) = all.get_mut(at) {
-            names.known.extend(given.into_iter().map(str::to_owned));
+            names.known.extend(opener.into_iter().flat_map(given).map(str::to_owned));
         }
     }
     all
+}
+
+/// The names that a node gives to each path or iteration that it opens (W-13, W-16).
+pub(super) fn given(opener: &WorkNode) -> Vec<&str> {
+    match &opener.does {
+        Does::Fork(fork) => match &fork.of {
+            ForkOf::Each { item, .. } => vec![&**item, INDEX],
+            ForkOf::Listed(_) => Vec::new(),
+        },
+        Does::LoopStart(repeat) => match &repeat.times {
+            Rounds::Over(_) => vec![&*repeat.item, INDEX],
+            _ => vec![INDEX],
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// The names that a node sets by what its document says, with where that is written if it is one word.
+pub(super) fn sets(node: &WorkNode) -> Vec<(&str, Span)> {
+    match &node.does {
+        Does::Variable(name, _) => vec![(&*name.value, name.span)],
+        Does::Join(join) => join.exports.iter().map(|(name, _)| (&*name.value, name.span)).collect(),
+        Does::Sub(sub) => sub.outputs.iter().map(|(name, _)| (&*name.value, name.span)).collect(),
+        Does::Llm(llm) => of_properties(llm.output_schema.as_ref()),
+        Does::Ask(ask) => of_properties(ask.schema.as_ref()),
+        _ => Vec::new(),
+    }
+}
+
+fn of_properties(schema: Option<&Spanned<Arc<Value>>>) -> Vec<(&str, Span)> {
+    let schema = schema.into_iter();
+    schema.flat_map(|schema| properties(&schema.value).map(|name| (name, schema.span))).collect()
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = &str> {

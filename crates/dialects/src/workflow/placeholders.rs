@@ -2,6 +2,7 @@
 
 use super::before::{Before, Order, Point};
 use super::doc::{Does, Formula, WorkflowDoc};
+use super::ends;
 use super::links::{Links, Take};
 use super::names::{self, Names};
 use super::regions::{Regions, Vertex};
@@ -285,7 +286,11 @@ impl<'s> Texts<'s, '_> {
             let finding = Finding::error("W-09", "no-result", span, message);
             return self.diagnostics.push(finding.help(format!("name what ends it: {end}")));
         }
-        if failed && matches!(rest.first(), Some(Seg::Key(key)) if &**key == "error") {
+        let opener = scope.doc.nodes.get(vertex.node).filter(|_| vertex.node != vertex.end);
+        if let Some(finding) = ends::missing_place(placeholder, (written, opener), rest, failed, span) {
+            return self.diagnostics.push(finding);
+        }
+        if failed && ends::is_error(rest) {
             return;
         }
         match passed {
@@ -307,7 +312,9 @@ impl<'s> Texts<'s, '_> {
             }
             _ => {}
         }
-        let opener = scope.doc.nodes.get(vertex.node).filter(|_| vertex.node != vertex.end);
+        if ends::is_errors(written, opener, rest) {
+            return;
+        }
         if let Some((outputs, whose)) = result::declared(written, opener, scope.tools)
             && let Some(found) = Undeclared::find(&outputs, rest)
         {

@@ -1,8 +1,8 @@
 //! Reading forks and joins, older forms included (W-01, W-05, W-13).
 
-use super::doc::{Fork, ForkOf, Join, JoinOf, Text};
+use super::doc::{Fork, ForkOf, Join, JoinOf, Json, Text};
 use super::read::{Reader, named};
-use super::read_node::list_of;
+use super::read_node::{list_of, list_or_template};
 use crate::Finding;
 use crate::fields::{Fields, Shape, TypeError, choice_of, type_error};
 use crate::json::{Node, Span, Spanned};
@@ -31,16 +31,10 @@ pub(super) fn fork(config: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Opti
 }
 
 fn fork_of(config: &Fields<'_, '_>, old_id: Option<&Text>, reader: &mut Reader<'_, '_>) -> Option<ForkOf> {
-    if let Some(list) = config.given("forEach").filter(|node| node.as_str().is_none()) {
-        let help = "write \"{{name}}\", and the list under that name in `metadata`; or name the paths in `forkPathIds`";
-        let expected = "a template that comes to a list";
-        reader.push(type_error(list, TypeError { field: "forEach", expected, rule: "W-13", help }));
-        return None;
-    }
-    let over = config.name("forEach", "W-13", reader.diagnostics);
+    let over = list_or_template(config, "forEach", "W-13", reader);
     let children = list_of(config, "childNodeIds", "W-01", reader);
-    if let Some(over) = over {
-        return each(config, over, children, reader);
+    if config.given("forEach").is_some() {
+        return each(config, over?, children, reader);
     }
     if let Some(node) = config.given("forkPaths") {
         let ids = list_of(config, "forkPathIds", "W-01", reader);
@@ -162,7 +156,7 @@ fn unused(old: Option<&Text>, ids: &[Text], reader: &mut Reader<'_, '_>) {
 /// W-13: a path for each element of a list.
 fn each(
     config: &Fields<'_, '_>,
-    over: Text,
+    over: Json,
     children: Option<(Vec<Text>, Span)>,
     reader: &mut Reader<'_, '_>,
 ) -> Option<ForkOf> {
@@ -201,6 +195,7 @@ pub(super) fn join(config: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Opti
         Strategy::AllFailed,
         Strategy::AnyFailed,
         Strategy::Count(0),
+        Strategy::AllEnded,
     ];
     let strategies = strategies.map(|strategy| (strategy.name(), strategy));
     let help = "say when the join is met: \"joinStrategy\": \"ALL_COMPLETED\"";

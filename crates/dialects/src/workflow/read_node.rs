@@ -9,6 +9,7 @@ use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, choice_of, count_of, meant, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
 use crate::settings::{self, ToolEffects, ToolLimit};
+use selvedge_engine::template::Template;
 use selvedge_engine::{AskKind, Role};
 use std::sync::Arc;
 
@@ -121,7 +122,8 @@ pub(super) const CONFIGS: [(&str, Shape); 15] = [
         Shape {
             what: "the config of a LOOP_START node",
             fields: &[
-                "as", "budget", "count", "effects", "limit", "model", "over", "retry", "timeout", "while",
+                "as", "budget", "count", "effects", "limit", "model", "over", "retry", "timeout", "until",
+                "while",
             ],
         },
     ),
@@ -361,9 +363,13 @@ impl Reader<'_, '_> {
         let limit = limit.and_then(|node| count_of(node, "limit", "E-12", self.source, self.diagnostics));
         let item =
             config.name("as", "W-01", self.diagnostics).map_or_else(|| "item".into(), |name| name.value);
+        let until = match config.given("until") {
+            Some(node) => Some(self.formula(node, "until")?),
+            None => None,
+        };
         let times = match (first, second) {
-            (Some(("over", node)), None) => Rounds::Over(node.clone().into_owned()),
-            (Some(("count", node)), None) => Rounds::Count(node.clone().into_owned()),
+            (Some(("over", _)), None) => Rounds::Over(list_or_template(config, "over", "W-16", self)?),
+            (Some(("count", node)), None) => Rounds::Count(self.number_or_template(node)?),
             (Some((_, node)), None) => Rounds::While(self.formula(node, "while")?),
             (_, second) => {
                 let at = second.map_or(config.span().opening(), |(_, node)| node.span);
@@ -373,7 +379,17 @@ impl Reader<'_, '_> {
                 return None;
             }
         };
-        Some(Repeat { times, item, limit: u32::try_from(limit?.value).unwrap_or(u32::MAX) })
+        let limit = limit?;
+        let limit = Spanned::new(u32::try_from(limit.value).unwrap_or(u32::MAX), limit.span);
+        Some(Repeat { times, item, limit, until })
+    }
+
+    /// How often a loop goes round: a number, or a placeholder that stands alone.
+    fn number_or_template(&mut self, node: &Node<'_>) -> Option<Json> {
+        if !node.as_str().is_some_and(may_be_value) {
+            count_of(node, "count", "W-16", self.source, self.diagnostics)?;
+        }
+        Some(node.clone().into_owned())
     }
 
     fn variable(&mut self, config: &Fields<'_, '_>) -> Option<Does> {
@@ -476,6 +492,31 @@ impl Reader<'_, '_> {
         }
         Some(Ask { kind, prompt, value, schema, thread: thread.filter(|_| kind != AskKind::Approve) })
     }
+}
+
+/// Whether a text may come to a value that is no text: one placeholder, and nothing else (D-08).
+fn may_be_value(text: &str) -> bool {
+    // What does not parse is told with the other templates.
+    let Ok(template) = Template::parse(text) else { return true };
+    let mut placeholders = template.placeholders();
+    placeholders.next().is_some_and(|only| only.raw.len() == text.len())
+}
+
+/// A list, or a template that may come to one: a placeholder that stands alone.
+pub(super) fn list_or_template(
+    config: &Fields<'_, '_>,
+    field: &'static str,
+    rule: &'static str,
+    reader: &mut Reader<'_, '_>,
+) -> Option<Json> {
+    let node = config.given(field)?;
+    if node.as_array().is_none() && !node.as_str().is_some_and(may_be_value) {
+        let help = "write a list, or the placeholder of one and nothing else: \"{{name}}\"";
+        let expected = "a list, or a placeholder that comes to one";
+        reader.push(type_error(node, TypeError { field, expected, rule, help }));
+        return None;
+    }
+    Some(node.clone().into_owned())
 }
 
 /// A list of names, with where it is written.

@@ -26,7 +26,9 @@ impl<'a> Evaluation<'a> {
             return Ok(self.start(root).is_ok());
         }
         let (value, rest) = self.start(root).map_err(|miss| Stop::Missing { at, root, miss })?;
-        let Some((Seg::Key(last), before)) = rest.split_last() else { return Ok(false) };
+        // `error` and `errors` of a node are no part of its output.
+        let Some((last, before)) = rest.split_last() else { return Ok(true) };
+        let Seg::Key(last) = last else { return Ok(false) };
         match self.walk(at, root, value, before)? {
             Value::Object(members) => Ok(members.contains_key(&**last)),
             other => Err(Stop::wrong(at, format!("`has` asks for a field of {}", Val::from(other).kind()))),

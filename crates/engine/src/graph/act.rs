@@ -214,6 +214,9 @@ pub struct Retry {
     /// Seconds before the next attempt; `None` is E-14's back-off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_s: Option<f64>,
+    /// The node that runs the document says so, and not the node itself: a write that was sent is not tried again (W-18).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_inherited: bool,
 }
 
 /// What comes with a question to a person, and what the answer has to be (E-21).

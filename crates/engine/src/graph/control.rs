@@ -121,6 +121,8 @@ pub enum Strategy {
     AnyFailed,
     /// So many complete.
     Count(u32),
+    /// Every path ends, whatever comes of it.
+    AllEnded,
 }
 
 impl Strategy {
@@ -132,6 +134,7 @@ impl Strategy {
             Self::AllFailed => "ALL_FAILED",
             Self::AnyFailed => "ANY_FAILED",
             Self::Count(_) => "SUCCESS_COUNT_THRESHOLD",
+            Self::AllEnded => "ALL_ENDED",
         }
     }
 }
@@ -158,6 +161,9 @@ pub struct Loop {
     /// Seconds that all of them may take (E-37).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<f64>,
+    /// The loop ends after the iteration at whose end this is `true` (W-16).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Condition>,
 }
 
 /// How often a loop goes round.

@@ -145,7 +145,13 @@ impl Rounds {
         }
         if let Some(Between { graph, .. }) = between {
             let aside = |last| {
-                Act::Loop(Box::new(Loop { graph, times: Times::Aside { last }, limit: 1, timeout_s: None }))
+                Act::Loop(Box::new(Loop {
+                    graph,
+                    times: Times::Aside { last },
+                    limit: 1,
+                    timeout_s: None,
+                    until: None,
+                }))
             };
             leaves.push(("between", aside(false), entry.clone()));
             let last = messages.into_iter().chain([(Guard::Always, out)]).collect();

@@ -9,13 +9,23 @@ use crate::effect::EffectId;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Sub};
-use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
+use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
 use crate::template::{JsonTemplate, kind};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// A frame that is to be opened.
+pub(super) struct Opening<'a> {
+    /// Which it is of those of its node.
+    pub(super) at: u32,
+    pub(super) instance: Instance<'a>,
+    pub(super) inputs: Option<Arc<Inputs>>,
+    /// The slot of its element, if that is not its number (E-29).
+    pub(super) slot: Option<u32>,
+}
 
 /// Frames, to look at and to open.
 impl State {
@@ -99,26 +109,26 @@ impl State {
 
     fn open_sub(&mut self, node: NodeRef, sub: &Sub) {
         let inputs = self.resolved_all(node, &sub.inputs).unwrap_or_default();
-        let open = self.open_frame(node, sub.graph, 0, Instance::Sub, inputs, false);
+        let opening = Opening { at: 0, instance: Instance::Sub, inputs, slot: None };
+        let open = self.open_frame(node, sub.graph, opening);
         let phase = SubPhase { open: Some(open), ..SubPhase::default() };
         self.set_children(node, Children::Sub(phase));
         self.begin_frame(open);
     }
 
-    /// A frame of an inner graph. `shares`: its threads begin as those of the frame around it are.
+    /// A frame of an inner graph. Its threads begin as those of the frame around it are, unless it is a subgraph.
     pub(super) fn open_frame(
         &mut self,
         node: NodeRef,
         graph: GraphIx,
-        at: u32,
-        instance: Instance<'_>,
-        inputs: Option<Arc<Inputs>>,
-        shares: bool,
+        Opening { at, instance, inputs, slot }: Opening<'_>,
     ) -> FrameIx {
+        let shares = instance != Instance::Sub;
         let step =
             FrameStep { node: Cow::Borrowed(&*self.def(node).id), visit: self.frames[node].visit, instance };
         let path = self.of(node).path.with(&step);
         let ix = self.frames.open(graph, path, (node, at));
+        self.note_slot(node, ix, slot);
         self.note_going_on(node, ix);
         let bindings = self.of(node).bindings().cloned();
         self.frames[ix].set_bindings(bindings);
@@ -127,7 +137,7 @@ impl State {
                 self.frames[ix].graph.threads.values().map(|def| def.name.clone()).collect();
             for (at, name) in names.iter().enumerate() {
                 let Some(thread) = self.thread_around(node, name) else { continue };
-                self.frames[ix].threads.set(crate::ids::Ix::new(at), thread);
+                self.frames[ix].threads.set(Ix::new(at), thread);
             }
         }
         self.frames[ix].inputs = inputs;
@@ -181,11 +191,15 @@ impl State {
             Some(Ok(outputs)) => (outputs, fault),
             None => (Vec::new(), fault),
         };
+        let until = if fault.is_none() { self.until(ix, node) } else { None };
         let Some(frame) = self.take_frame(ix) else { return };
         let ended = Ended { frame, fault };
         match self.children_mut(node) {
             Some(Children::Fork(_)) => self.path_over(node, at as usize, ended),
-            Some(Children::Loop(_)) => self.iteration_over(node, ended),
+            Some(Children::Loop(phase)) => {
+                phase.until = until;
+                self.iteration_over(node, ended);
+            }
             Some(Children::Sub(phase)) => {
                 *phase = SubPhase { ended: Some(ended), outputs, ..SubPhase::default() };
                 self.stop_timer(node);
@@ -197,12 +211,15 @@ impl State {
 
     /// What a subgraph hands out, as its last placeholders would see it.
     fn outputs_of(&self, ix: FrameIx, node: NodeRef) -> Option<Result<Outputs, Fault>> {
-        let leaf = self.visit(node)?.leaf?;
-        let Act::Sub(sub) = &self.leaf(node, leaf).act else { return None };
-        let end = NodeIx(u32::try_from(self.frames[ix].graph.nodes.len()).unwrap_or(u32::MAX));
-        let (at, missing) = (NodeRef { frame: ix, node: end }, self.def(node).on_missing);
+        let Act::Sub(sub) = self.live_act(node)? else { return None };
+        let (at, missing) = (self.end_of(ix), self.def(node).on_missing);
         let outputs = sub.outputs.iter();
         Some(outputs.map(|(name, value)| Ok((name.clone(), self.resolved_at(at, value, missing)?))).collect())
+    }
+
+    /// Behind the last node of a frame: what is said there sees all of them.
+    pub(super) fn end_of(&self, ix: FrameIx) -> NodeRef {
+        NodeRef { frame: ix, node: NodeIx::new(self.frames[ix].graph.nodes.len()) }
     }
 
     /// A subgraph that had failed goes on inside (E-36).

@@ -169,8 +169,8 @@ impl State {
             let mut visit = visit;
             let left = visit.take_left();
             done.records = std::mem::take(&mut visit.records);
-            let publication = visit.take_published();
-            More { publication, partial, tool, interrupted: None, left }.kept()
+            let (publication, errors) = (visit.take_published(), visit.take_errors());
+            More { publication, partial, tool, interrupted: None, left, errors }.kept()
         };
         self.frames[node].phase = NodePhase::Done(Arc::new(done));
         if unforeseen {

@@ -9,6 +9,7 @@ use super::inputs::{Bindings, Inputs};
 use super::node::{Done, LeafPhase, Left, NodePhase, NodeState, Visit};
 use super::nodes::Nodes;
 use super::opened::Children;
+use super::slots::MovedFrames;
 use super::threads::Threads;
 use super::usage::Meters;
 use crate::fault::Fault;
@@ -223,6 +224,8 @@ pub(crate) struct Frames {
     free: Vec<FrameIx>,
     /// The graphs that nodes open frames of, each with its schedule.
     graphs: Arc<Inner>,
+    /// Frames whose source recorded what they are known by under another path.
+    pub(super) moved: MovedFrames,
 }
 
 /// The graphs that nodes of a run open frames of, each with its schedule.
@@ -263,7 +266,8 @@ impl Frames {
     pub(crate) fn new(graph: Arc<Graph>) -> Self {
         let orders = Orders::of(&graph, false);
         let root = Frame::new(graph, Arc::clone(&orders.own));
-        Self { rows: vec![Some(Box::new(root))], free: Vec::new(), graphs: Arc::clone(&orders.inner) }
+        let rows = vec![Some(Box::new(root))];
+        Self { rows, free: Vec::new(), graphs: Arc::clone(&orders.inner), moved: MovedFrames::default() }
     }
     /// Which of the graphs that nodes open frames of a frame is one of.
     pub(crate) fn graph_of(&self, ix: FrameIx) -> Option<GraphIx> {
@@ -277,11 +281,7 @@ impl Frames {
         root.schedule = Arc::clone(&orders.own);
         self.graphs = Arc::clone(&orders.inner);
     }
-    /// Those that there are, in no order that means anything.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
-        self.rows.iter().flatten().map(|frame| &**frame)
-    }
-    /// The same with their numbers.
+    /// Those that there are with their numbers, in no order that means anything.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (FrameIx, &Frame)> {
         let rows = self.rows.iter().enumerate();
         rows.filter_map(|(at, frame)| Some((FrameIx::new(at), frame.as_deref()?)))

@@ -1,6 +1,6 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::list;
+use super::children::{Opening, list};
 use super::frame::Frame;
 use super::inputs::Inputs;
 use super::opened::{Children, Ended};
@@ -49,11 +49,15 @@ impl State {
     /// All paths begin, or the first.
     pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
         let (count, items) = self.items(node, paths).unwrap_or_default();
+        let slots = match &paths.of {
+            PathsOf::Each { .. } => self.slots_of(node, &items),
+            PathsOf::Listed(_) => None,
+        };
         let elements = match &paths.of {
             PathsOf::Each { item, .. } => Some(Inputs::elements(item.clone(), items)),
             PathsOf::Listed(_) => None,
         };
-        let mut phase = ForkPhase { elements, ..ForkPhase::default() };
+        let mut phase = ForkPhase { elements, slots, ..ForkPhase::default() };
         phase.paths.resize_with(count, || Path::Waiting);
         phase.outcome = phase.judge(paths.join.strategy);
         let decided = phase.outcome.is_some();
@@ -92,12 +96,15 @@ impl State {
             self.set_open(node, at, open);
             return self.restart(open);
         }
-        let inputs = match self.children_mut(node) {
-            Some(Children::Fork(phase)) => phase.elements.clone(),
-            _ => None,
+        let (inputs, slot) = match self.children_mut(node) {
+            Some(Children::Fork(phase)) => {
+                (phase.elements.clone(), phase.slots.as_ref().and_then(|slots| slots.get(at).copied()))
+            }
+            _ => (None, None),
         };
         let id = paths.of.id(at);
-        let open = self.open_frame(node, graph, number, Instance::Path(Cow::Borrowed(&id)), inputs, true);
+        let instance = Instance::Path(Cow::Borrowed(&id));
+        let open = self.open_frame(node, graph, Opening { at: number, instance, inputs, slot });
         self.set_open(node, at, open);
         self.begin_frame(open);
     }
@@ -172,11 +179,12 @@ impl State {
         let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
         let graph = Arc::clone(&self.of(node).graph);
         let Act::Fork(paths) = &graph.leaf(node.node, leaf).act else { return };
-        let results = phase.paths.iter().enumerate().filter_map(|(at, path)| {
-            Some((paths.of.id(at).to_string(), path.completed()?.frame.output().clone()))
-        });
-        let results: Map<String, Value> = results.collect();
-        self.give_value(node, Value::Object(results));
+        self.give_value(node, phase.results(&paths.of));
+        if self.start.edition >= 7
+            && let Some(visit) = self.visit_mut(node)
+        {
+            visit.extra_mut().errors = Some(Box::new(phase.errors(&paths.of)));
+        }
         let find = |id: &str| {
             let found = phase.paths.iter().enumerate().find(|(at, _)| *paths.of.id(*at) == *id);
             found.and_then(|(_, path)| path.completed())

@@ -1,6 +1,6 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
-use super::children::list;
+use super::children::{Opening, list};
 use super::flow::Flow;
 use super::inputs::{INDEX, Inputs};
 use super::node::Visit;
@@ -9,7 +9,7 @@ use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Loop, Times};
-use crate::ids::NodeRef;
+use crate::ids::{FrameIx, NodeRef};
 use crate::place::Instance;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,6 +25,11 @@ impl State {
         }
         if phase.is_some_and(|phase| phase.late) {
             return self.failed(node, self.too_late(node, "loop", times.timeout_s));
+        }
+        match phase.and_then(|phase| phase.until.as_ref()) {
+            Some(Err(fault)) => return self.failed(node, Fault::clone(fault)),
+            Some(Ok(true)) => return Event::Left { node: self.name(node), joined: None },
+            Some(Ok(false)) | None => {}
         }
         let done = phase.map_or(0, |phase| phase.done);
         // The time is that of all iterations.
@@ -57,10 +62,10 @@ impl State {
             _ => return Ok(self.rounds(node, times)?.0 > 0),
         };
         if more && done >= self.most_rounds(times) {
+            let (limit, advice) = self.limit_of(times);
             let message = format!(
-                "the loop `{}` has gone round {done} times, which is {}, and its condition still holds",
+                "the loop `{}` has gone round {done} times, which is {limit}, and its condition still holds: {advice}",
                 self.def(node).id,
-                self.limit_of(times)
             );
             return Err(Fault::new(FaultKind::LimitExceeded, message));
         }
@@ -73,19 +78,29 @@ impl State {
         times.limit.min(run)
     }
 
-    fn limit_of(&self, times: &Loop) -> &'static str {
-        match u64::from(times.limit) <= self.start.limits.loop_iterations {
-            true => "its limit",
-            false => "the limit of all loops (`loop_iterations` in [limits])",
+    /// Which limit that is, and what to do about it.
+    fn limit_of(&self, times: &Loop) -> (&'static str, &'static str) {
+        if u64::from(times.limit) <= self.start.limits.loop_iterations {
+            ("its limit", "raise its `limit` if it needs more")
+        } else {
+            ("the limit of all loops", "raise `loop_iterations` in [limits] if it needs more")
         }
+    }
+
+    /// Whether a loop ends after an iteration that has just ended well: its `until` sees what is there at the iteration's end (W-16).
+    pub(super) fn until(&self, ix: FrameIx, node: NodeRef) -> Option<Result<bool, Box<Fault>>> {
+        let Act::Loop(times) = self.live_act(node)? else { return None };
+        let what = format!("`until` of the loop `{}`", self.def(node).id);
+        Some(self.holds(self.end_of(ix), times.until.as_ref()?, &what).map_err(Box::new))
     }
 
     /// How often a loop goes round that does not ask each time, and over what.
     fn rounds(&self, node: NodeRef, times: &Loop) -> Result<(u32, Vec<Value>), Fault> {
         let id = &self.def(node).id;
         let too_many = |count: String| {
-            let (limit, most) = (self.limit_of(times), self.most_rounds(times));
-            let message = format!("the loop `{id}` is to go round {count} times, over {limit} of {most}");
+            let ((limit, advice), most) = (self.limit_of(times), self.most_rounds(times));
+            let message =
+                format!("the loop `{id}` is to go round {count} times, over {limit} of {most}: {advice}");
             Fault::new(FaultKind::LimitExceeded, message)
         };
         match &times.times {
@@ -121,15 +136,19 @@ impl State {
             let asks = matches!(times.times, Times::While(_));
             let (total, items) = self.rounds(node, times).unwrap_or_default();
             let total = (!asks).then_some(total);
-            let phase = LoopPhase { items, total, first: iteration, ..LoopPhase::default() };
+            let over = matches!(times.times, Times::Over(..));
+            // Other loops of the visit would have the same slots.
+            let slots = if over && iteration == 0 { self.slots_of(node, &items) } else { None };
+            let phase = LoopPhase { items, slots, total, first: iteration, ..LoopPhase::default() };
             self.set_children(node, Children::Loop(phase));
         }
         if let Some(visit) = self.visit_mut(node) {
             visit.extra_mut().iterations = iteration + 1;
         }
-        let mut inputs = Vec::new();
+        let (mut inputs, mut slot) = (Vec::new(), None);
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             let at = iteration - phase.first;
+            slot = phase.slots.as_ref().and_then(|slots| slots.get(at as usize).copied());
             inputs.push((Arc::clone(&INDEX), Value::from(at)));
             if let Times::Over(_, name) = &times.times {
                 let item = phase.items.get_mut(at as usize).map(Value::take).unwrap_or_default();
@@ -139,8 +158,8 @@ impl State {
         if let Times::Aside { last } = times.times {
             inputs.extend(self.between_rounds(node, last));
         }
-        let open =
-            self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), Inputs::new(inputs), true);
+        let (instance, inputs) = (Instance::Iteration(iteration), Inputs::new(inputs));
+        let open = self.open_frame(node, times.graph, Opening { at: 0, instance, inputs, slot });
         let mut carried = BTreeMap::new();
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);

@@ -73,6 +73,8 @@ pub(crate) struct VisitExtra {
     pub(crate) published: Option<Box<Publication>>,
     /// What the frames that it opened came to, or what a person said, if it did.
     pub(crate) value: Option<Box<Value>>,
+    /// Of a join that was met: the faults of the paths that failed (W-09).
+    pub(crate) errors: Option<Box<Value>>,
     /// How often each tool was called (P-14).
     pub(crate) calls: BTreeMap<Arc<str>, u32>,
     /// The calls of the last reply, with the ids they have on the thread.
@@ -145,6 +147,10 @@ impl Visit {
     /// The frames that it opened and that have come to their end.
     pub(crate) fn take_left(&mut self) -> Option<Box<Left>> {
         self.extra.as_mut()?.left.take()
+    }
+    /// The faults of the paths of a join that was met.
+    pub(crate) fn take_errors(&mut self) -> Option<Box<Value>> {
+        self.extra.as_mut()?.errors.take()
     }
     pub(crate) fn left(&self) -> Option<&Left> {
         self.extra.as_ref()?.left.as_deref()
@@ -338,6 +344,8 @@ pub(crate) struct More {
     pub(crate) interrupted: Option<Box<Visit>>,
     /// The frames that it opened, as they ended, and its leaf that did: for who looks at the run (W-03).
     pub(crate) left: Option<Box<Left>>,
+    /// Of a join that was met: the faults of the paths that failed (W-09).
+    pub(crate) errors: Option<Box<Value>>,
 }
 
 /// The frames of a leaf that has left them.
@@ -355,6 +363,7 @@ impl More {
     pub(crate) fn kept(self) -> Option<Box<Self>> {
         let any = self.publication.is_some() || self.partial.is_some();
         let any = any || self.tool.is_some() || self.interrupted.is_some() || self.left.is_some();
+        let any = any || self.errors.is_some();
         any.then(|| Box::new(self))
     }
 }
@@ -375,6 +384,10 @@ impl Done {
     }
     pub(crate) fn tool(&self) -> Option<&Arc<str>> {
         self.more.as_ref()?.tool.as_ref()
+    }
+    /// Of a join that was met: the faults of the paths that failed (W-09).
+    pub(crate) fn errors(&self) -> Option<&Value> {
+        self.more.as_ref()?.errors.as_deref()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::frame::{Frame, Frames};
 use super::inputs::Bindings;
 use super::paths::ForkPhase;
+use super::slots::Slots;
 use crate::event::JoinOutcome;
 use crate::fault::Fault;
 use crate::graph::Act;
@@ -186,6 +187,7 @@ impl Children {
 pub(crate) struct LoopPhase {
     /// The elements that it goes over, if it does.
     pub(super) items: Vec<Value>,
+    pub(super) slots: Slots,
     /// How often it goes round, if that is known.
     pub(super) total: Option<u32>,
     /// The number of the first iteration: those of other loops of the visit come before it.
@@ -198,6 +200,8 @@ pub(crate) struct LoopPhase {
     pub(super) last: Option<Ended>,
     /// The time of all iterations is up.
     pub(super) late: bool,
+    /// Whether the loop ends after the last iteration, or why that can't be told (W-16).
+    pub(super) until: Option<Result<bool, Box<Fault>>>,
     /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
     pub(super) carried: BTreeMap<Arc<str>, Value>,
     /// The bindings of the last iteration, for the next (E-41).

@@ -3,11 +3,12 @@
 use super::frame::{Frame, Frames};
 use super::inputs::Inputs;
 use super::opened::{Ended, FrameStatus};
+use super::slots::Slots;
 use crate::event::JoinOutcome;
 use crate::fault::Fault;
 use crate::graph::{Paths, PathsOf, Strategy};
 use crate::ids::{FrameIx, GraphIx};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// How far the paths of a fork have come.
@@ -16,6 +17,7 @@ pub(crate) struct ForkPhase {
     pub(super) paths: Vec<Path>,
     /// What the paths go over.
     pub(super) elements: Option<Arc<Inputs>>,
+    pub(super) slots: Slots,
     pub(super) completed: usize,
     pub(super) failed: usize,
     pub(super) outcome: Option<JoinOutcome>,
@@ -115,6 +117,22 @@ impl ForkPhase {
             .zip(self.frames(open))
             .map(|(path, frame)| (frame, path.end().map(|end| end.map(Frame::output))))
     }
+    /// The results of the paths that completed, by path id (W-09).
+    pub(super) fn results(&self, of: &PathsOf) -> Value {
+        let completed =
+            self.paths.iter().enumerate().filter_map(|(at, path)| {
+                Some((of.id(at).to_string(), path.completed()?.frame.output().clone()))
+            });
+        Value::Object(completed.collect())
+    }
+    /// The faults of the paths that failed, by path id (W-09).
+    pub(super) fn errors(&self, of: &PathsOf) -> Value {
+        let failed = self.paths.iter().enumerate().filter_map(|(at, path)| {
+            let fault = path.end()?.err()?;
+            Some((of.id(at).to_string(), json!(fault)))
+        });
+        Value::Object(failed.collect())
+    }
     pub(super) fn open(&self) -> Vec<FrameIx> {
         let open = self.paths.iter().filter_map(|path| match path {
             Path::Open(frame) => Some(*frame),
@@ -159,6 +177,7 @@ impl ForkPhase {
             Strategy::AllFailed => (failed == all, completed > 0),
             Strategy::AnyFailed => (failed > 0, completed == all),
             Strategy::Count(count) => (completed >= count as usize, all - failed < count as usize),
+            Strategy::AllEnded => (completed + failed == all, false),
         };
         match (met, unmet) {
             (true, _) => Some(JoinOutcome::Met),

@@ -62,7 +62,8 @@ impl State {
         retry: Retry,
         jitter: u32,
     ) -> Option<u64> {
-        let max = retry.max.unwrap_or(0);
+        let may_repeat = !retry.is_inherited || failure.unsent || slot.effects != Effects::Write;
+        let max = retry.max.filter(|_| may_repeat).unwrap_or(0);
         let attempts = Attempts {
             tries: max.saturating_add(1),
             faults: slot.attempt - 1,

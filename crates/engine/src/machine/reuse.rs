@@ -1,6 +1,7 @@
 //! Which recorded outcome stands for a new request (E-29).
 
 pub(super) mod cache;
+mod elements;
 mod frames;
 mod inherited;
 mod kept;
@@ -93,7 +94,7 @@ impl State {
     /// nothing outdated, whoever was faster (E-07).
     pub(super) fn note_cut(&mut self, node: NodeRef, frame: FrameIx) {
         if self.start.edition >= 4 && !self.reuse.ran.is_empty() {
-            let (frame, around) = (self.keys.get(&self.frames[frame].path), self.around(node));
+            let (frame, around) = (self.keys.get(&self.known_path(frame)), self.around(node));
             self.reuse.ran.cut(frame, &around);
         }
     }
@@ -101,7 +102,7 @@ impl State {
     /// It goes on.
     pub(super) fn note_going_on(&mut self, node: NodeRef, frame: FrameIx) {
         if !self.reuse.ran.is_empty() {
-            let (frame, around) = (self.keys.get(&self.frames[frame].path), self.around(node));
+            let (frame, around) = (self.keys.get(&self.known_path(frame)), self.around(node));
             self.reuse.ran.go_on(frame, &around);
         }
     }
@@ -114,9 +115,16 @@ impl State {
         }
         let mut at = frame.opened_by;
         while let Some((around, _)) = at {
-            let frame = self.of(around);
-            if let Some(first) = self.reuse.ran.beside(self.spot(around), frame.flow.is_some()) {
-                return Some(first);
+            let (spot, frame) = (self.spot(around), self.of(around));
+            // The iterations of a loop come one after the other.
+            let in_order = self.start.edition >= 7 && matches!(self.live_act(around), Some(Act::Loop(_)));
+            let seen = if in_order {
+                self.reuse.ran.before(spot, frame.flow.is_some())
+            } else {
+                self.reuse.ran.beside(spot, frame.flow.is_some())
+            };
+            if seen.is_some() {
+                return seen;
             }
             at = frame.opened_by;
         }
@@ -125,21 +133,22 @@ impl State {
 
     /// Where outcomes of the node are recorded, if there are any.
     pub(crate) fn spot(&self, node: NodeRef) -> Spot {
-        Spot { frame: self.keys.get(&self.of(node).path), node: node.node }
+        Spot { frame: self.keys.get(&self.known_path(node.frame)), node: node.node }
     }
 
     /// The same, to record some.
     pub(crate) fn spot_for(&mut self, node: NodeRef) -> Spot {
-        Spot { frame: self.keys.give(&self.frames[node.frame].path), node: node.node }
+        let path = self.known_path(node.frame).into_owned();
+        Spot { frame: self.keys.give(&path), node: node.node }
     }
 
     /// What was recorded before calls ran afresh.
     pub(crate) fn age_pool(&mut self) {
         let flows: BTreeSet<u32> = self
             .frames
-            .iter()
-            .filter(|frame| frame.flow.is_some())
-            .map(|frame| self.keys.get(&frame.path))
+            .numbered()
+            .filter(|(_, frame)| frame.flow.is_some())
+            .map(|(frame, _)| self.keys.get(&self.known_path(frame)))
             .collect();
         self.reuse.age(|frame| flows.contains(&frame));
     }

@@ -34,6 +34,10 @@ impl Layers for Scope<'_> {
             None => StepView::NotRun,
         }
     }
+    fn errors(&self, id: &str) -> Option<&Value> {
+        let (at, step) = self.find_step(id)?;
+        self.state.of(at).done(step)?.errors()
+    }
     fn runtime(&self, name: &str) -> Option<&Value> {
         for at in self.around() {
             let frame = self.state.of(at);
@@ -124,13 +128,15 @@ impl Frame {
     /// All of `runtime_metadata` before `at`.
     pub(crate) fn runtime_values(&self, at: NodeIx) -> BTreeMap<&Arc<str>, RuntimeValue<'_>> {
         let set = self.flow.iter().flat_map(|flow| {
-            flow.variable_names()
-                .filter_map(|name| Some((name, RuntimeValue { value: flow.variable(name)?, node: None })))
+            flow.variable_names().filter_map(|name| {
+                Some((name, RuntimeValue { value: flow.variable(name)?, node: None, live: None }))
+            })
         });
         let names = self.dataflow.iter().flat_map(|dataflow| dataflow.runtime.keys());
         let brought = names.filter_map(|name| {
             let (node, value) = self.runtime_at(name, at)?;
-            Some((name, RuntimeValue { value, node: Some(Cow::Borrowed(&*self.graph.nodes[node].id)) }))
+            let node = Some(Cow::Borrowed(&*self.graph.nodes[node].id));
+            Some((name, RuntimeValue { value, node, live: None }))
         });
         set.chain(brought).collect()
     }

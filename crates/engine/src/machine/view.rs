@@ -10,7 +10,7 @@ use super::usage::Usage;
 use crate::effect::{EffectId, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::ids::{NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::Thread;
 use crate::messages::ThreadView;
@@ -28,6 +28,7 @@ use std::sync::Arc;
 mod ahead;
 mod frames;
 mod joins;
+mod values;
 pub use frames::NodeSoFar;
 pub use joins::{JoinView, PathEnd, PathView};
 
@@ -106,6 +107,8 @@ pub struct RuntimeValue<'s> {
     pub value: &'s Value,
     /// The node it came from, by its name in reports (W-03), where that is known: not of a variable that a workflow sets.
     pub node: Option<Cow<'s, str>>,
+    /// The iteration or path that it is a value of, as people are told of it (`each#1`), while that goes on.
+    pub live: Option<Cow<'s, str>>,
 }
 
 /// The observable part of a run at one moment: a way to look at its state, which costs what is looked at and copies
@@ -153,6 +156,12 @@ impl State {
     /// The same for people, who also want to know which iteration of a loop it is; each node by its own id.
     pub fn told_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
         self.placed(name, |names, id, _, _| names.told(id).into_owned()).unwrap_or(Cow::Borrowed(name))
+    }
+    /// The node that an event or a fault calls so, as its graph defines it.
+    pub fn node_definition(&self, name: &str) -> Option<&Node> {
+        let place = Place::parse(name)?;
+        let (graph, schedule, _) = self.frames.names(place.frames)?;
+        graph.nodes.get(*schedule.by_id.get(&*place.node)?)
     }
     /// How many iterations there are of the loop that an event calls so, where that is known before its end.
     pub fn iterations(&self, name: &str) -> Option<u32> {
@@ -375,20 +384,6 @@ impl<'s> View<'s> {
             }
         }
         rows
-    }
-
-    /// `runtime_metadata`, by name; that of subgraphs and plans under theirs (W-03).
-    pub fn runtime(self) -> BTreeMap<Cow<'s, str>, RuntimeValue<'s>> {
-        let frames = self.frames().filter(Self::has_variables);
-        let all = frames.flat_map(|frame| {
-            let values = frame.frame.runtime_values(NodeIx(frame.horizon));
-            values.into_iter().map(move |(name, RuntimeValue { value, node })| {
-                // Within a frame of its own it has its names before it.
-                let node = node.map(|node| frame.names.node(&node).into_owned().into());
-                (frame.names.thread(name), RuntimeValue { value, node })
-            })
-        });
-        all.collect()
     }
 
     /// What the result of a node has brought to `runtime_metadata`, by the names of its fields (D-05).

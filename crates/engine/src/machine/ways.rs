@@ -1,12 +1,12 @@
 //! Flow frames: one node is live at a time, and the ways of a node say which one comes next (E-34).
 
 use super::frame::Frame;
-use super::node::{NodePhase, Visit};
+use super::node::{Done, NodePhase, Visit};
 use super::opened::Children;
 use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{OnError, Way, When};
+use crate::graph::{Act, Node, OnError, Way, When};
 use crate::ids::{FrameIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread};
 use serde_json::{Map, Value, json};
@@ -78,6 +78,7 @@ impl State {
             self.frames[node].forget_records();
         }
         let handled = fault.as_ref().map(|_| def.ways.iter().find(|way| way.when == When::Fault));
+        let edition = self.start.edition;
         let frame = &mut self.frames[node.frame];
         if let (Some(fault), Some(None), Some(flow)) = (&fault, handled, &mut frame.flow)
             && def.on_error != OnError::Continue
@@ -88,7 +89,9 @@ impl State {
             return;
         }
         if let (Some(fault), NodePhase::Done(done)) = (&fault, &mut frame.nodes[node.node].phase) {
-            Arc::make_mut(done).output = json!({ "error": fault });
+            let error = json!(fault);
+            let error = if edition >= 7 { with_paths(error, done, def) } else { error };
+            Arc::make_mut(done).output = json!({ "error": error });
         }
         frame.leave_threads(node.node, own, published);
         let Some(flow) = &mut frame.flow else { return };
@@ -230,6 +233,19 @@ impl State {
             }
         }
     }
+}
+
+/// The error of a join that was not met has what came of its paths (W-08): `results` and `errors`, by path id.
+fn with_paths(mut error: Value, done: &Done, def: &Node) -> Value {
+    let visit = done.more.as_ref().and_then(|more| more.interrupted.as_deref());
+    if let (Some((Children::Fork(phase), leaf)), Value::Object(error)) =
+        (visit.and_then(Visit::children), &mut error)
+        && let Some(Act::Fork(paths)) = def.body.leaves.get(leaf).map(|leaf| &leaf.act)
+    {
+        error.insert("results".to_owned(), phase.results(&paths.of));
+        error.insert("errors".to_owned(), phase.errors(&paths.of));
+    }
+    error
 }
 
 /// The way after a success that is open whatever the data are, if nothing has to be asked before it.

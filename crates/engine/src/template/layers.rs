@@ -12,6 +12,11 @@ pub trait Layers {
     fn is_step(&self, id: &str) -> bool;
     /// How far a step has come. Asked only for ids that [`Layers::is_step`] affirms.
     fn step(&self, id: &str) -> StepView<'_>;
+    /// What of a step can be seen under `errors`, beside its output: of a join the faults of its paths (W-09).
+    fn errors(&self, id: &str) -> Option<&Value> {
+        let _ = id;
+        None
+    }
     /// A top-level value of `runtime_metadata` (D-02).
     fn runtime(&self, name: &str) -> Option<&Value>;
     /// A top-level value of `initial_metadata` (D-01).
@@ -24,6 +29,8 @@ pub trait Layers {
 
 /// What of a step that failed can be seen: `{{step.error.kind}}`.
 const ERROR: &str = "error";
+/// What of a join can be seen beside its results: `{{join.errors.path.kind}}`. The result of a path of that id comes first.
+const ERRORS: &str = "errors";
 
 /// A step, as its readers see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,7 +83,12 @@ pub(crate) fn start<'a, 'p>(root: &Root<'p>, layers: &'a dyn Layers) -> Result<(
                 }
                 _ => return Err(Miss::StepFailed),
             },
-            StepView::Output(value) => (Some(value), rest),
+            StepView::Output(value) => match rest.split_first() {
+                Some((Seg::Key(key), below)) if &**key == ERRORS && value.get(ERRORS).is_none() => {
+                    layers.errors(step).map_or((Some(value), rest), |errors| (Some(errors), below))
+                }
+                _ => (Some(value), rest),
+            },
         },
         Root::Metadata { name, rest } => (layers.runtime(name).or_else(|| layers.initial(name)), rest),
         Root::Inputs { name, rest } => (layers.initial(name), rest),

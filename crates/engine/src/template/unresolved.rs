@@ -91,9 +91,13 @@ impl Unresolved {
             }
             Miss::NoField { depth } => {
                 let place = looked.pop().unwrap_or_default();
-                let (above, below) = rest.split_at_checked(depth).unwrap_or((rest, &[]));
                 looked.push(joined(&place, rest));
-                let holder = start(&root, layers).ok().and_then(|(value, _)| walk(value, above).ok());
+                let started = start(&root, layers).ok();
+                // `error` and `errors` of a node are in front of what is walked.
+                let first = started.map_or(0, |(_, walked)| rest.len() - walked.len());
+                let (above, below) = rest.split_at_checked(first + depth).unwrap_or((rest, &[]));
+                let walked = above.get(first..).unwrap_or_default();
+                let holder = started.and_then(|(value, _)| walk(value, walked).ok());
                 if let (Some(Value::Object(members)), Some(Seg::Key(key))) = (holder, below.first()) {
                     nearest = nearest_of(key, members.keys().cloned().collect());
                 }

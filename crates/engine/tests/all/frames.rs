@@ -5,6 +5,7 @@ mod bindings;
 mod budgets;
 mod control;
 mod edits;
+mod elements;
 mod ends;
 mod expressions;
 mod forks;

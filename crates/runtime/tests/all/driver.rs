@@ -78,7 +78,7 @@ fn asks(id: &str) -> Node {
 
 fn calls(id: &str, tool: &str, retry: Option<u32>) -> Node {
     let args = JsonTemplate::parse(&json!({})).unwrap();
-    let retry = Retry { max: retry, backoff_s: Some(0.0) };
+    let retry = Retry { max: retry, backoff_s: Some(0.0), ..Retry::default() };
     node(
         id,
         vec![leaf(

@@ -54,6 +54,9 @@ function Head({ run, model, n, then, live, act }) {
   </header>`;
 }
 
+/** Values by name; those of an iteration or a path that goes on say which one it is. @param {any} metadata */
+const valuesOf = (metadata) => Object.fromEntries(Object.entries(metadata.runtime).map(([name, value]) => [metadata.live?.[name] ? `${name} (${metadata.live[name]})` : name, value]));
+
 /** What came of a run, or of it so far. */
 const Result = kept(({ run }) => {
   if (!run) return null;
@@ -61,7 +64,7 @@ const Result = kept(({ run }) => {
     ${run.fault && html`<h3>${t('fault')}</h3><${Fault} of=${run.fault} />`}
     <h3>${t('output')}</h3>${run.output === null || run.output === undefined ? html`<p class="muted">${t(['failed', 'cancelled'].includes(run.status) ? `no-output-${run.status}` : run.status === 'completed' ? 'no-output-at-all' : 'no-output')}</p>` : typeof run.output === 'string' ? html`<${Markdown} of=${run.output} />` : html`<${Json} of=${run.output} />`}
     ${run.warnings?.length > 0 && html`<h3>${t('warnings')}</h3><ul>${run.warnings.slice(0, 100).map((one) => html`<li><${Text} of=${typeof one === 'string' ? one : one.message ?? JSON.stringify(one)} max=${500} /></li>`)}</ul>`}
-    ${['initial', 'runtime'].map((part) => Object.keys(run.metadata?.[part] ?? {}).length > 0 && html`<h3>${t(part === 'initial' ? 'inputs' : 'values')}</h3><${Json} of=${run.metadata[part]} open=${1} />`)}
+    ${['initial', 'runtime'].map((part) => Object.keys(run.metadata?.[part] ?? {}).length > 0 && html`<h3>${t(part === 'initial' ? 'inputs' : 'values')}</h3><${Json} of=${part === 'initial' ? run.metadata.initial : valuesOf(run.metadata)} open=${1} />`)}
     ${run.usage && html`<h3>${t('usage')}</h3><dl class="facts">${[['model-calls', count(run.usage.model_calls)], ['tool-calls', count(run.usage.tool_calls)], ['input-tokens', count(run.usage.input_tokens)], ['output-tokens', count(run.usage.output_tokens)], ['cost', cost(run.usage.cost)]].map(([name, value]) => html`<div><dt>${t(name)}</dt><dd>${value}</dd></div>`)}</dl>`}
   </div>`;
 });

@@ -140,6 +140,8 @@ pub enum Strategy {
     AnyFailed,
     /// `SUCCESS_COUNT_THRESHOLD`.
     Threshold(usize),
+    /// `ALL_ENDED`.
+    AllEnded,
 }
 
 impl Strategy {
@@ -151,6 +153,7 @@ impl Strategy {
             Self::AllFailed => "ALL_FAILED",
             Self::AnyFailed => "ANY_FAILED",
             Self::Threshold(_) => "SUCCESS_COUNT_THRESHOLD",
+            Self::AllEnded => "ALL_ENDED",
         }
     }
 }

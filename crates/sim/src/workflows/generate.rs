@@ -111,11 +111,12 @@ impl Maker {
             Paths::Each(self.rng.below(LIST + 1), self.blocks(depth - 1, &inner))
         };
         // What comes of the others depends on who is first, where paths run at the same time.
-        let strategy = match self.rng.below(if serial { 5 } else { 2 }) {
+        let strategy = match self.rng.below(if serial { 6 } else { 3 }) {
             0 => Strategy::AllCompleted,
             1 => Strategy::AllFailed,
-            2 => Strategy::AnyCompleted,
-            3 => Strategy::AnyFailed,
+            2 => Strategy::AllEnded,
+            3 => Strategy::AnyCompleted,
+            4 => Strategy::AnyFailed,
             _ => Strategy::Threshold(1 + self.rng.below(paths.len().max(1))),
         };
         let listed = matches!(paths, Paths::Listed(_));

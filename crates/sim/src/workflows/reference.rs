@@ -341,6 +341,7 @@ impl Joined<'_> {
             Strategy::AllFailed => (failed == all, done > 0),
             Strategy::AnyFailed => (failed > 0, done == all),
             Strategy::Threshold(least) => (done >= least, all - failed < least),
+            Strategy::AllEnded => (ends.len() == all, false),
         };
         if met { Some(true) } else { unmet.then_some(false) }
     }

@@ -315,6 +315,8 @@ fn opens(node: &Node, act: &Act) -> Vec<Opened> {
                 Times::While(condition) => format!("while {}", words(condition)),
                 Times::Aside { .. } => return Vec::new(),
             };
+            let until = times.until.as_ref().map(|until| format!(", until {}", words(until)));
+            let lane = lane + &until.unwrap_or_default();
             vec![Opened { graph: times.graph, lane, which: EACH.into() }]
         }
         Act::Sub(sub) => {

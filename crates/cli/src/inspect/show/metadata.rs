@@ -1,4 +1,4 @@
-//! `show --metadata`: both layers merged, each value with its origin (D-04).
+//! `show --metadata`: both layers merged, each value with its origin (D-04), and the iteration or path that it is of while that goes on (D-25).
 
 use crate::inspect::page::{BOLD, DIM, Page, Table};
 use crate::live::text::cut;
@@ -15,7 +15,7 @@ const VARIABLE: &str = "variable";
 /// Characters of a value in the table: more would fit into no line.
 const SHOWN: usize = 400;
 
-/// Prints `{name: {value, origin}}`, or a table. The table cuts long values; the object has them whole.
+/// Prints `{name: {value, origin, live?}}`, or a table. The table cuts long values; the object has them whole.
 pub(super) fn print(state: &State, ui: &Ui) {
     let merged = merged(state);
     if ui.json {
@@ -46,7 +46,9 @@ pub(super) fn print(state: &State, ui: &Ui) {
         let style = if origin == INITIAL { DIM } else { "" };
         // D-02: what a step brought hides what the run was started with.
         let hides = origin != INITIAL && state.initial().contains_key(*name);
-        let origin = format!("{origin}{}", if hides { ", over initial" } else { "" });
+        let live = entry.get("live").and_then(Value::as_str).map(|frame| format!(", now in {frame}"));
+        let (live, hides) = (live.unwrap_or_default(), if hides { ", over initial" } else { "" });
+        let origin = format!("{origin}{live}{hides}");
         // Before it is cut: half a key would be shown as it is (C-06).
         let value = cut(&ui.redacted(&value), SHOWN);
         table.row([((*name).clone(), BOLD), (origin, style), (value, "")]);
@@ -88,7 +90,11 @@ fn merged(state: &State) -> Map<String, Value> {
             Some(node) => origin(&name, node, view.result(node).map(|result| result.output)),
             None => VARIABLE.to_owned(),
         };
-        merged.insert(name.to_string(), entry(known.value, &origin));
+        let mut entry = entry(known.value, &origin);
+        if let (Some(frame), Some(fields)) = (&known.live, entry.as_object_mut()) {
+            fields.insert("live".to_owned(), json!(frame));
+        }
+        merged.insert(name.to_string(), entry);
     }
     merged
 }

@@ -129,7 +129,7 @@ impl Flows<'_, '_> {
                 PathsOf::Listed(listed)
             }
             ForkOf::Each { over, item, .. } => PathsOf::Each {
-                over: JsonTemplate::from_value(Value::String(over.value.to_string())).ok()?,
+                over: template(over)?,
                 item: item.clone(),
                 graph: self.inner(*vertex.inner.first()?)?,
             },
@@ -159,7 +159,8 @@ impl Flows<'_, '_> {
             Rounds::While(formula) => Times::While(Condition::Expression(formula.expression.clone())),
         };
         let timeout_s = leaves::seconds(node.timeout.as_ref());
-        Some(Act::Loop(Box::new(Loop { graph, times, limit: repeat.limit, timeout_s })))
+        let until = repeat.until.as_ref().map(|formula| Condition::Expression(formula.expression.clone()));
+        Some(Act::Loop(Box::new(Loop { graph, times, limit: repeat.limit.value, timeout_s, until })))
     }
 
     fn sub(&mut self, node: &WorkNode, sub: &Sub, at: usize) -> Option<Act> {

@@ -4,7 +4,7 @@ use super::laid::Ahead;
 use super::lineage::{Face, Unlike};
 use super::outcome::{RecordedOutcome, Turn};
 use super::ran::Ran;
-use super::recording::Recording;
+use super::recording::{Elements, NodePlace, Recording};
 use super::said::Key;
 use super::spot::Spot;
 use crate::effect::EffectId;
@@ -109,6 +109,11 @@ impl ReuseCache {
     /// The run is a fork: what its source had recorded may be taken, but for what stands.
     pub(super) fn go_ahead(&mut self, ahead: Ahead) {
         self.ahead = Some(ahead);
+    }
+
+    /// What a fork or a loop went over in the run that this one was forked from.
+    pub(super) fn elements(&self, site: &NodePlace) -> Option<&Elements> {
+        self.ahead.as_ref()?.elements(site)
     }
 
     /// Whether it is one.

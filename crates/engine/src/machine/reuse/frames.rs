@@ -84,12 +84,8 @@ impl State {
 /// As it comes.
 impl State {
     /// Whether what a node records is kept at once. Nodes of a dataflow that is in no other frame stay where they are.
-    fn keeps_at_once(&self, node: NodeRef) -> bool {
+    pub(super) fn keeps_at_once(&self, node: NodeRef) -> bool {
         self.recorder.is_some() && (node.frame != ROOT || self.of(node).flow.is_some())
-    }
-
-    fn site(&self, node: NodeRef) -> NodePlace {
-        NodePlace { frame: self.of(node).path.without_visits(), node: self.def(node).id.clone() }
     }
 
     /// A node has recorded what a request came to.
@@ -108,9 +104,12 @@ impl State {
     /// A node is started.
     pub(in crate::machine) fn keep_visit(&mut self, node: NodeRef) {
         if self.keeps_at_once(node) {
+            // Effects are called by the frame's own path, so their visits are counted there.
             let (site, visit) = (self.site(node), self.frames[node].visit);
+            let own = NodePlace { frame: self.of(node).path.without_visits(), ..site.clone() };
             if let Some(recorder) = &mut self.recorder {
-                recorder.inner.visits.insert(site, visit);
+                recorder.inner.visits.entry(site).or_insert(0);
+                recorder.inner.visits.insert(own, visit);
             }
         }
     }

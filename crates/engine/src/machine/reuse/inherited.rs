@@ -125,7 +125,8 @@ impl State {
         }
         let moved = |site: &NodePlace| moved(site, &self.frames, places);
         let visits = past.inner.visits.iter().filter_map(|(site, visits)| Some((moved(site)?, *visits)));
-        recorder.inner = Inner { visits: visits.collect(), ..Inner::default() };
+        let elements = past.inner.elements.iter().filter_map(|(site, all)| Some((moved(site)?, all.clone())));
+        recorder.inner = Inner { visits: visits.collect(), elements: elements.collect(), ..Inner::default() };
         for row in rows {
             let kept = row.kept.clone();
             match row.own {
@@ -158,6 +159,7 @@ impl State {
         }
         let spot = self.spot(node);
         self.reuse.come_to(spot);
+        let spot = Spot { frame: self.keys.get(&self.of(node).path), ..spot };
         self.reuse.visits(spot).or_else(|| self.prior_visits.get(&spot).copied()).unwrap_or(0)
     }
 }
@@ -180,11 +182,12 @@ impl Frames {
     /// Whether what a site did stands: it is not begun anew. `stands`: nodes of the run's own dataflow.
     pub(super) fn is_final(&self, site: &NodePlace, stands: &Stands) -> bool {
         let mut frame = self.root();
-        let first = site.frame.frames().steps().next();
+        let Some(path) = self.moved.own(&site.frame) else { return false };
+        let first = path.frames().steps().next();
         if first.and_then(|step| frame.by_id(&step.node)).is_some_and(|node| stands.is_ahead(node)) {
             return true;
         }
-        for step in site.frame.frames().steps() {
+        for step in path.frames().steps() {
             let Some(node) = frame.by_id(&step.node) else { return false };
             if frame.is_final(node) {
                 return true;

@@ -3,7 +3,7 @@
 
 use super::lineage::Saved;
 use super::outcome::RecordedOutcome;
-use super::recording::{NodePlace, Recording};
+use super::recording::{Elements, NodePlace, Recording};
 use super::said::Key;
 use super::spot::{Numbers, Spot, number};
 use crate::effect::EffectId;
@@ -37,6 +37,8 @@ pub(crate) struct Laid {
     pub(super) unknown: Vec<(Spot, NodePlace, bool, Key)>,
     /// How often nodes of frames were started, and which nodes were begun at all.
     started: HashMap<Spot, u32>,
+    /// What forks and loops went over.
+    elements: BTreeMap<NodePlace, Elements>,
     begun: HashSet<Spot>,
     pub(super) in_flight: Vec<Spot>,
     /// How often each node of the run's own dataflow was started, and those that it has no more.
@@ -192,6 +194,9 @@ impl Laid {
                 self.begun.insert(spot);
             }
         }
+        let elements = past.inner.elements.iter();
+        self.elements =
+            elements.filter_map(|(site, all)| Some((moved(site, frames, places)?, all.clone()))).collect();
         let in_flight = past.in_flight.iter().filter_map(|site| moved(site, frames, places));
         self.in_flight = in_flight.filter_map(|site| spot(&site)).collect();
     }
@@ -332,6 +337,11 @@ impl Ahead {
         let next = rows.iter().skip(from).position(|row| self.is_left(row)).map(|at| from + at);
         self.drained.store(next.unwrap_or(rows.len()), Ordering::Relaxed);
         next.is_none()
+    }
+
+    /// What a fork or a loop went over.
+    pub(super) fn elements(&self, site: &NodePlace) -> Option<&Elements> {
+        self.laid.elements.get(site)
     }
 
     /// What is left at a node, in its turn.

@@ -79,6 +79,9 @@ pub(crate) struct NodePlace {
     pub(super) node: Arc<str>,
 }
 
+/// What a fork or a loop went over: the slot of each element, and a digest of it.
+pub(super) type Elements = Vec<(u32, Key)>;
+
 /// What such nodes have recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inner {
@@ -87,6 +90,8 @@ pub(crate) struct Inner {
     pub(super) unknown: BTreeSet<(NodePlace, Key)>,
     /// How often each was started, so that no effect id comes twice.
     pub(super) visits: BTreeMap<NodePlace, u32>,
+    /// What forks and loops went over.
+    pub(super) elements: BTreeMap<NodePlace, Elements>,
 }
 
 /// An outcome that says something else: a reply keeps its calls, a tool's output becomes the text.

@@ -23,7 +23,9 @@ pub(super) struct Named<'s> {
     /// Whether its threads are its own: not those of an iteration, nor those of a main path, which the frame around it has.
     own_threads: bool,
     /// Whether its variables are, and nobody else's (W-11).
-    own_variables: bool,
+    pub(super) own_variables: bool,
+    /// As people are told of the frame: with the number of an iteration.
+    pub(super) told: Arc<str>,
     /// Nodes from here on are hidden.
     pub(super) horizon: u32,
 }
@@ -66,6 +68,7 @@ impl<'s> View<'s> {
             names: Names::default(),
             own_threads: true,
             own_variables: true,
+            told: Arc::default(),
             horizon: self.horizon,
         }
     }
@@ -151,9 +154,11 @@ impl<'s> View<'s> {
             Instance::Iteration(_) => false,
             Instance::Sub => true,
         };
+        let names = around.names.within(&around.frame.graph.nodes[node].id, act, instance);
         Named {
             frame,
-            names: around.names.within(&around.frame.graph.nodes[node].id, act, instance),
+            told: names.frame(instance).into(),
+            names,
             own_threads,
             own_variables: *instance == Instance::Sub,
             horizon: self.horizon_in(frame),
@@ -283,11 +288,6 @@ impl<'s> View<'s> {
     fn thread_in(self, frame: &Named<'s>, thread: ThreadIx) -> Option<ThreadView<'s>> {
         let thread = self.state.visible_thread(frame.frame, thread, frame.horizon)?;
         Some(ThreadView::new(&self.state.messages, thread))
-    }
-
-    /// Whether variables of a frame are seen by nobody else (W-11).
-    pub(super) fn has_variables(frame: &Named<'s>) -> bool {
-        frame.own_variables
     }
 }
 

@@ -151,11 +151,11 @@ fn e12_all_loops_have_a_limit() {
     for (times, why) in [
         (
             json!({"while": true}),
-            "the loop `again` has gone round 2 times, which is the limit of all loops (`loop_iterations` in [limits]), and its condition still holds",
+            "the loop `again` has gone round 2 times, which is the limit of all loops, and its condition still holds: raise `loop_iterations` in [limits] if it needs more",
         ),
         (
             json!({"count": 3}),
-            "the loop `again` is to go round 3 times, over the limit of all loops (`loop_iterations` in [limits]) of 2",
+            "the loop `again` is to go round 3 times, over the limit of all loops of 2: raise `loop_iterations` in [limits] if it needs more",
         ),
     ] {
         let times = json!({"graph": 0, "times": times, "limit": 9});

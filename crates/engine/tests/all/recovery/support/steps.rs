@@ -73,7 +73,7 @@ impl Step {
         };
         rules.alternatives = self.alternatives.iter().map(alternative).collect();
         let recovers = rules.model || !rules.alternatives.is_empty();
-        let retry = Retry { max: self.retry, backoff_s: None };
+        let retry = Retry { max: self.retry, ..Retry::default() };
         let args = JsonTemplate::parse(&self.args).unwrap();
         let call = Act::Call(Call {
             tool: self.tool.as_str().into(),
