@@ -194,7 +194,7 @@ fn data_out(view: View<'_>) -> Value {
     Value::Object(rows.collect())
 }
 
-/// Both layers of metadata (D-01, D-02), and which values of the second are of an iteration or a path that goes on (D-25).
+/// Both layers of metadata (D-01, D-02), and which values of the second are of an iteration or a path that goes on (D-26).
 fn metadata(initial: &Map<String, Value>, view: View<'_>) -> Value {
     let known = view.runtime();
     let live = known.iter().filter_map(|(name, known)| Some((name.to_string(), json!(known.live.as_ref()?))));

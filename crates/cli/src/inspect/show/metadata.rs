@@ -1,4 +1,4 @@
-//! `show --metadata`: both layers merged, each value with its origin (D-04), and the iteration or path that it is of while that goes on (D-25).
+//! `show --metadata`: both layers merged, each value with its origin (D-04), and the iteration or path that it is of while that goes on (D-26).
 
 use crate::inspect::page::{BOLD, DIM, Page, Table};
 use crate::live::text::cut;

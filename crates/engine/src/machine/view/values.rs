@@ -1,4 +1,4 @@
-//! Values that a run has by name: its variables and what results brought (D-02, D-25).
+//! Values that a run has by name: its variables and what results brought (D-02, D-26).
 
 use super::frames::Named;
 use super::{RunStatus, RuntimeValue, View};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 impl<'s> View<'s> {
     /// `runtime_metadata`, by name; that of subgraphs and plans under theirs (W-03). While an iteration goes on, its values stand in place
-    /// of those of the same names around it, and so do those of a path in which a person is asked, under the path's name (D-25).
+    /// of those of the same names around it, and so do those of a path in which a person is asked, under the path's name (D-26).
     pub fn runtime(self) -> BTreeMap<Cow<'s, str>, RuntimeValue<'s>> {
         let goes_on = matches!(self.status, RunStatus::Running | RunStatus::Waiting);
         let asked = if goes_on { self.frames_with_asks() } else { HashSet::new() };
