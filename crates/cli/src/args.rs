@@ -378,6 +378,9 @@ A run that another process drives ends there.";
 pub(crate) struct CancelArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
+    /// Do not ask first: a terminal asks
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 const MIGRATE_HELP: &str = "\

@@ -5,7 +5,7 @@ use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::output::Report;
 use crate::progress::running_ms;
-use crate::questions::Questions;
+use crate::questions::{Questions, Reply};
 use crate::recovery::digest;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -48,6 +48,14 @@ pub(crate) fn begin(
     })?
 }
 
+/// What becomes of a run after questions.
+enum NextStep {
+    /// Something was said, here or elsewhere, or a timer is due.
+    GoOn,
+    /// It waits.
+    Leave,
+}
+
 /// A run that this process drives, and how it talks.
 pub(crate) struct Drive<'a> {
     pub(crate) ui: &'a Ui,
@@ -65,19 +73,10 @@ impl Drive<'_> {
             if !matches!(halt, Ok(Halt::Waiting)) || !questions.any(&self.run.state) {
                 break halt;
             }
-            // Somebody may answer elsewhere, or cancel the run, or a timer come due, while a person is asked here (E-37, E-43).
-            let said = tokio::select! {
-                biased;
-                said = questions.ask(&self.run.state) => said,
-                given = controls.wait_for_command() => match given {
-                    Ok(()) => None,
-                    Err(error) => break Err(DriveError::Store(error)),
-                },
-            };
-            match said {
-                Some(said) if said.is_empty() => break halt,
-                Some(said) => self.run.inputs = said,
-                None => questions.cut_short(),
+            match self.ask(&mut questions, &mut controls).await {
+                Ok(NextStep::GoOn) => {}
+                Ok(NextStep::Leave) => break halt,
+                Err(error) => break Err(error),
             }
         };
         let exit = match halt {
@@ -96,6 +95,37 @@ impl Drive<'_> {
         };
         self.run.close().await;
         exit
+    }
+
+    /// Asks one question after another. Each answer is recorded when it is given, so that it has its own time, and the run goes on with all
+    /// of them.
+    async fn ask(
+        &mut self,
+        questions: &mut Questions<'_>,
+        controls: &mut Controls,
+    ) -> Result<NextStep, DriveError> {
+        let mut next = NextStep::Leave;
+        questions.begin();
+        loop {
+            // Somebody may answer elsewhere, or cancel the run, or a timer come due, while a person is asked here (E-37, E-43).
+            let reply = tokio::select! {
+                biased;
+                reply = questions.ask(&self.run.state) => reply,
+                given = controls.wait_for_command() => given.map(|()| Reply::Elsewhere)?,
+            };
+            match reply {
+                Reply::Answer(input) => {
+                    if self.run.record(input).await? {
+                        next = NextStep::GoOn;
+                    }
+                }
+                Reply::Elsewhere => {
+                    questions.cut_short();
+                    return Ok(NextStep::GoOn);
+                }
+                Reply::None => return Ok(next),
+            }
+        }
     }
 
     /// Drives the run until it ends, or until nothing of it can go on without a person: while a person is asked here, there

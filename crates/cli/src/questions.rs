@@ -8,7 +8,7 @@ mod edit;
 
 use crate::signals::Signals;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Asking, Input, State};
+use selvedge_engine::{AskKind, Asking, Input, State, shown_at};
 use selvedge_host::text::one_line;
 use selvedge_runtime::{Clock, SystemClock};
 use serde_json::Value;
@@ -29,6 +29,16 @@ enum Word {
     Gone,
 }
 
+/// What came of asking.
+pub(crate) enum Reply {
+    /// An answer to an open question.
+    Answer(Input),
+    /// A timer of the run is due, which goes first (E-37), or somebody said something elsewhere (E-43).
+    Elsewhere,
+    /// All that is open stays so.
+    None,
+}
+
 /// The questions of one process.
 pub(crate) struct Questions<'a> {
     ui: &'a Ui,
@@ -38,11 +48,18 @@ pub(crate) struct Questions<'a> {
     /// The line that is being read. A read can't be called off: the next question takes it up where a word from elsewhere
     /// came first (E-43).
     reading: Option<oneshot::Receiver<Option<String>>>,
+    /// Whether another question was shown before, since the run went on.
+    has_shown: bool,
 }
 
 impl<'a> Questions<'a> {
     pub(crate) fn new(ui: &'a Ui, signals: &'a Signals) -> Self {
-        Self { ui, signals, left: HashSet::new(), reading: None }
+        Self { ui, signals, left: HashSet::new(), reading: None, has_shown: false }
+    }
+
+    /// The run has just stopped to ask.
+    pub(crate) fn begin(&mut self) {
+        self.has_shown = false;
     }
 
     /// The question was answered elsewhere, or is asked no more, while it stood there.
@@ -59,9 +76,8 @@ impl<'a> Questions<'a> {
         state.asks().iter().filter(|(id, _)| !self.left.contains(*id))
     }
 
-    /// Asks all that is open; what was answered, which the run goes on with together. `None` once a timer of the run is due
-    /// (E-37): it has to go on first.
-    pub(crate) async fn ask(&mut self, state: &State) -> Option<Vec<Input>> {
+    /// Asks what is open, one question after another, until one is answered.
+    pub(crate) async fn ask(&mut self, state: &State) -> Reply {
         let _asking = self.signals.only_asking();
         let due = state.timers().values().map(|wait| wait.left_ms(SystemClock.now_ms())).min();
         let due = async move {
@@ -72,27 +88,32 @@ impl<'a> Questions<'a> {
         };
         let open: Vec<(Arc<str>, Asking)> =
             self.open(state).map(|(id, ask)| (Arc::clone(id), ask.clone())).collect();
-        let mut answers = Vec::new();
         let all = async {
             for (id, ask) in open {
+                let shown = self.has_shown.then(|| SystemClock.now_ms());
+                self.has_shown = true;
                 match self.one(state, &ask).await {
-                    Word::Answer(value) => answers.push(Input::Answer(id, value)),
+                    Word::Answer(value) => {
+                        let value = match shown {
+                            Some(at) => shown_at(value, at),
+                            None => value,
+                        };
+                        return Reply::Answer(Input::Answer(id, value));
+                    }
                     Word::Later => drop(self.left.insert(id)),
                     Word::Gone => {
                         self.left.extend(state.asks().keys().cloned());
-                        answers.clear();
-                        return;
+                        break;
                     }
                 }
             }
+            Reply::None
         };
-        let late = tokio::select! {
+        tokio::select! {
             biased;
-            () = all => false,
-            () = due => true,
-        };
-        // What was said before a timer came due was in time.
-        (!late || !answers.is_empty()).then_some(answers)
+            reply = all => reply,
+            () = due => Reply::Elsewhere,
+        }
     }
 
     async fn one(&mut self, state: &State, ask: &Asking) -> Word {
@@ -103,10 +124,14 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// The heading of a question.
+    /// The heading of a question: its first line beside the kind, the others below it.
     fn head(&self, kind: &str, prompt: &str) {
-        let prompt = one_line(prompt, crate::asks::LINE);
-        self.ui.error_text(&format!("\n{} {prompt}\n", self.ui.paint("1;35", kind)));
+        let prompt: String = prompt.chars().take(crate::asks::LINE).collect();
+        let mut lines = prompt.trim_end().lines().map(|line| one_line(line, usize::MAX));
+        let first = lines.next().unwrap_or_default();
+        let more: String = lines.map(|line| format!("  {line}\n")).collect();
+        self.ui.error_text(&format!("\n{} {first}\n", self.ui.paint("1;35", kind)));
+        self.ui.error_lines(&more);
     }
 
     /// The first lines of a value, or all of them.

@@ -3,16 +3,18 @@
 use selvedge_host::timeline::NodeStatus;
 
 /// All, in the order of a legend.
-pub(crate) const ALL: [NodeStatus; 11] = [
+pub(crate) const ALL: [NodeStatus; 13] = [
     NodeStatus::Done,
     NodeStatus::Reused,
     NodeStatus::Failed,
     NodeStatus::Running,
     NodeStatus::Stopped,
+    NodeStatus::Waiting,
     NodeStatus::Retrying,
     NodeStatus::Asking,
     NodeStatus::Queued,
     NodeStatus::NotStarted,
+    NodeStatus::NotTaken,
     NodeStatus::Skipped,
     NodeStatus::Cancelled,
 ];
@@ -35,10 +37,12 @@ impl Words for NodeStatus {
             Self::Failed => "failed",
             Self::Running => "running",
             Self::Stopped => "stopped",
+            Self::Waiting => "waiting",
             Self::Retrying => "again",
             Self::Asking => "asks",
             Self::Queued => "queued",
             Self::NotStarted => "waits",
+            Self::NotTaken => "not_taken",
             Self::Skipped => "skipped",
             Self::Cancelled => "cancelled",
         }
@@ -49,6 +53,7 @@ impl Words for NodeStatus {
             Self::Retrying => "tries again",
             Self::Asking => "asks a person",
             Self::NotStarted => "not started",
+            Self::NotTaken => "not taken",
             other => other.name(),
         }
     }
@@ -57,6 +62,8 @@ impl Words for NodeStatus {
         let words = match self {
             Self::Retrying if nodes != 1 => "try again",
             Self::Asking if nodes != 1 => "ask a person",
+            Self::NotTaken if nodes != 1 => "on branches not taken",
+            Self::NotTaken => "on a branch not taken",
             other => other.words(),
         };
         format!("{nodes} {words}")

@@ -187,6 +187,17 @@ impl Ui {
         }
     }
 
+    /// Asks for a yes at the terminal: nothing else is one.
+    pub(crate) fn is_confirmed(&self, question: &str) -> bool {
+        self.error_text(question);
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        if !matches!(read, Ok(count) if count > 0) {
+            self.error_text("\n");
+        }
+        read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    }
+
     /// The same of lines that others wrote, and that stay what they are.
     pub(crate) fn error_lines(&self, lines: &str) {
         stderr(&tame(&self.redacted(lines), self.colour));
@@ -276,16 +287,9 @@ impl Observer for Ui {
         self.error_text(&crate::failure::text(finding, self.colour));
     }
 
-    /// Nothing but yes is yes.
     fn trusts(&self, question: &str) -> bool {
         self.notice(question);
-        self.error_text("Trust it? [y/N] ");
-        let mut answer = String::new();
-        let read = std::io::stdin().read_line(&mut answer);
-        if !matches!(read, Ok(count) if count > 0) {
-            self.error_text("\n");
-        }
-        read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+        self.is_confirmed("Trust it? [y/N] ")
     }
 }
 

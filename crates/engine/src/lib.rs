@@ -77,7 +77,7 @@ pub use ids::*;
 pub use machine::{
     Afresh, Asking, Declined, JoinView, MessageRefusal, NodeSoFar, NodeView, Origin, PathEnd, PathView,
     PendingEffect, Place, Publication, Published, Recording, RunStatus, RuntimeValue, Saved, State,
-    StepResult, TOKENS_AROUND, Usage, View, answered, back_off, done, reasoned, tool_text,
+    StepResult, TOKENS_AROUND, Usage, View, answered, back_off, done, reasoned, shown_at, tool_text,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::{Messages, ThreadView};

@@ -59,7 +59,7 @@ mod view;
 mod waits;
 mod ways;
 
-pub use asks::answered;
+pub use asks::{answered, shown_at};
 pub use doubt::{done, reasoned};
 pub use finish::tool_text;
 pub use fork::Place;

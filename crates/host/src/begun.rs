@@ -4,6 +4,7 @@ use crate::cancelled;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::library::record;
+use crate::recorded::record_inputs;
 use selvedge_engine::{Graph, Input, RunStatus, State, Warning};
 use selvedge_runtime::{Controls, DriveError, Driven, Driver, Halt, Journal, RunHandle, load};
 use selvedge_store::{DriverLock, RunInfo, Store};
@@ -66,6 +67,14 @@ impl Begun {
             cancel_children(&self.store, &self.id, &self.state).await;
         }
         Ok(halt)
+    }
+
+    /// Records what the run is told now, so that it has its time; the run goes on with it at the next [`Self::drive`]. Whether the run takes it.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub async fn record(&mut self, input: Input) -> Result<bool, DriveError> {
+        record_inputs(&self.store, &self.id, &mut self.state, vec![input]).await
     }
 
     /// A handle to the run, and what drives it as long as that is polled: it keeps the run while that waits for a person, and answers and

@@ -11,7 +11,7 @@ pub mod waits;
 pub use before::Waited;
 use before::Waits;
 pub use critical::{Step, critical, path};
-pub use seen::{Saw, Seen, Shown};
+pub use seen::{Readers, Saw, Seen, Shown};
 pub use story::{At, Story};
 
 use crate::error::Error;

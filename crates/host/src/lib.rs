@@ -117,7 +117,7 @@ pub use new_file::NewFile;
 pub use observer::Observer;
 pub use options::RunOptions;
 pub use ready::{Asked, Composed, Ready};
-pub use recorded::{LockedRun, RecordedRun};
+pub use recorded::{LockedRun, RecordedRun, can_resume};
 pub use selvedge_tools::NativeTool;
 pub use simulate::{Simulated, Simulation};
 pub use ways::WayOut;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::options::RunOptions;
 use selvedge_engine::{Event, Graph, Input, Record, RunStatus, State, Warning};
-use selvedge_runtime::{Clock, Loaded, SystemClock, graph_of, load};
+use selvedge_runtime::{Clock, DriveError, Loaded, SystemClock, graph_of, load};
 use selvedge_store::{DriverLock, Entry, RunInfo, RunStatus as StoredStatus, RunUpdate, Store, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,11 +61,16 @@ impl RecordedRun {
     /// Whether it could go on by itself, or with an answer to an open ask. One that has completed or was cancelled has nothing left to do,
     /// and one that failed of a no would come to the same question: who said it may say something else (E-05).
     pub fn can_go_on(&self) -> bool {
-        match self.state.status() {
-            RunStatus::Completed | RunStatus::Cancelled => false,
-            RunStatus::Failed => self.state.declined().is_none(),
-            RunStatus::Running | RunStatus::Waiting => true,
-        }
+        self.state.status() == RunStatus::Waiting || can_resume(&self.state)
+    }
+}
+
+/// Whether `resume` would do something with a run that nobody drives. One that failed of a person's no would come to the same question (E-05).
+pub fn can_resume(state: &State) -> bool {
+    match state.status() {
+        RunStatus::Completed | RunStatus::Cancelled | RunStatus::Waiting => false,
+        RunStatus::Failed => state.declined().is_none(),
+        RunStatus::Running => true,
     }
 }
 
@@ -110,22 +115,38 @@ impl LockedRun {
     /// The journal can't be written.
     pub async fn record(mut self) -> Result<RecordedRun, Error> {
         let run = &mut self.run;
-        let mut entries = Vec::new();
-        for input in self.inputs {
-            let at = run.state.tick(SystemClock.now_ms());
-            let event =
-                run.state.accept(input).ok_or_else(|| Error::internal("an open ask takes no answer"))?;
-            let json = serde_json::to_string(&event).map_err(|error| Error::internal(&error.to_string()))?;
-            run.state.apply_record(&Record { at, event });
-            entries.push(Entry { n: run.state.events(), at_ms: at, json });
+        match record_inputs(&run.store, &run.info.id, &mut run.state, self.inputs).await? {
+            true => Ok(self.run),
+            false => Err(Error::internal("an open ask takes no answer")),
         }
-        // Other asks may still be open: the run waits for them, unless this answer lets it go on.
-        let status = match run.state.status() {
-            RunStatus::Waiting => StoredStatus::Waiting,
-            _ => StoredStatus::Running,
-        };
-        let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
-        run.store.append_and_update(&run.info.id, entries, update).await?;
-        Ok(self.run)
     }
+}
+
+/// Records what a run was told, and does not go on with it. Whether the run took all of it: else nothing is recorded.
+///
+/// # Errors
+/// The journal can't be written.
+pub(crate) async fn record_inputs(
+    store: &Store,
+    run: &str,
+    state: &mut State,
+    inputs: Vec<Input>,
+) -> Result<bool, DriveError> {
+    let mut entries = Vec::new();
+    for input in inputs {
+        let at = state.tick(SystemClock.now_ms());
+        let Some(event) = state.accept(input) else { return Ok(false) };
+        let json =
+            serde_json::to_string(&event).map_err(|error| DriveError::Unwritable(error.to_string()))?;
+        state.apply_record(&Record { at, event });
+        entries.push(Entry { n: state.events(), at_ms: at, json });
+    }
+    // Other asks may still be open: the run waits for them, unless this answer lets it go on.
+    let status = match state.status() {
+        RunStatus::Waiting => StoredStatus::Waiting,
+        _ => StoredStatus::Running,
+    };
+    let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
+    store.append_and_update(run, entries, update).await?;
+    Ok(true)
 }

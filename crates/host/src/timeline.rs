@@ -30,6 +30,7 @@ mod nodes;
 mod recovery;
 mod so_far;
 mod status;
+mod tally;
 
 pub use durations::{Activity, Durations, Interval, Span, intervals};
 pub use followed::Followed;
@@ -41,6 +42,7 @@ pub use made::Made;
 pub use nodes::Nodes;
 pub use recovery::{Ladder, Rung, Spent, What};
 pub use status::NodeStatus;
+pub use tally::Tally;
 
 use selvedge_engine::place::{FramePathRef, Place};
 use selvedge_engine::{EffectId, End, Event, FramePath, Graph, GraphIx, Record, State, Table};

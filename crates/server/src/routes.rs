@@ -151,6 +151,17 @@ pub(crate) static ROUTES: &[Route] = &[
         look::threads::one,
     ),
     get(
+        "/v1/runs/{id}/threads/{name}/readers",
+        "Whose models were shown each message of a page of a thread (S-23)",
+        &[
+            AT,
+            param("from", Kind::Place, "the first message, from 0; negative from the end"),
+            param("limit", Kind::Number { most: 1000 }, "at most so many; else 100"),
+        ],
+        &["run_id", "at", "thread", "of", "from", "readers"],
+        look::threads::readers,
+    ),
+    get(
         "/v1/runs/{id}/nodes/{node}",
         "A node: definition, requests as sent, what came of them",
         &[AT],
@@ -166,6 +177,11 @@ pub(crate) static ROUTES: &[Route] = &[
                 "node",
                 Kind::Texts,
                 "only this node, with each of its calls; several, where it is there several times",
+            ),
+            param(
+                "afresh",
+                Kind::OneOf(&["yes", "no"]),
+                "only nodes that made calls again in a fork; else no",
             ),
         ],
         &["run_id", "at", "nodes", "recovery", "roles", "critical"],

@@ -7,11 +7,30 @@ use crate::failure::Exit;
 use crate::output::print_run;
 use crate::signals::Signals;
 use crate::ui::Ui;
-use selvedge_host::{Error, Given};
+use selvedge_host::text::counted;
+use selvedge_host::{Error, Given, RecordedRun};
+
+/// Asks whether a run is to end, with what is lost by it; whether somebody says so.
+fn is_meant(run: &RecordedRun, ui: &Ui) -> bool {
+    let (calls, questions) = (run.state.pending().len(), run.state.asks().len());
+    let calls = (calls > 0).then(|| format!("{} under way", counted(calls, "call")));
+    let questions = (questions > 0).then(|| counted(questions, "open question"));
+    let lost: Vec<String> = calls.into_iter().chain(questions).collect();
+    let lost = if lost.is_empty() { String::new() } else { format!(" loses {} and", lost.join(", ")) };
+    ui.note(&format!("Run {}{lost} can't be resumed once it is cancelled, only forked.", run.id()));
+    ui.is_confirmed("Cancel it? [y/N] ")
+}
 
 /// Cancels a run; one that has ended is printed, with its own exit code.
 pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let host = ui.host(common)?;
+    if ui.may_ask && !args.yes {
+        let run = host.load(&args.run)?;
+        if run.state.ended().is_none() && !is_meant(&run, ui) {
+            ui.note("it was not cancelled");
+            return Ok(Exit::Interrupted);
+        }
+    }
     let run = match block_on(0, host.cancel(&args.run))?? {
         Given::Driven(run) => {
             let driven = run.store.is_driven(run.id())?;

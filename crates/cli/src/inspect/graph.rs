@@ -125,10 +125,10 @@ fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Error> {
     let mut nodes: serde_json::Map<String, Value> =
         nodes.map(|(node, (fate, _))| (node.id.to_string(), fate.name().into())).collect();
     if !fates.graph.graphs.is_empty() {
-        let inner = fates::inner(found)?;
+        let (inner, untouched) = fates::inner(found)?;
         nodes.extend(inner.iter().map(|node| (node.name.clone(), node.status.name().into())));
         if fates.graph.control == Control::Flow {
-            drawing.colour_inner(inner.into_iter().map(|node| (node.address, node.status)));
+            drawing.colour_inner(inner.into_iter().map(|node| (node.address, node.status)), untouched);
         }
     }
     print(&drawing, format, json!({"diagnostics": [], "run_id": found.run(), "nodes": nodes}), ui);

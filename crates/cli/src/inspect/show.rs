@@ -9,7 +9,7 @@ mod summary;
 mod threads;
 
 use super::args::ShowArgs;
-use super::{Found, events, guarded};
+use super::{Found, events, guarded, timeline};
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::output::Report;
@@ -20,6 +20,7 @@ use selvedge_host::Error;
 use selvedge_host::options::RunOptions;
 use selvedge_host::report::said;
 use selvedge_host::text::counted;
+use selvedge_host::timeline::Timeline;
 use selvedge_runtime::{graph_of, load};
 
 /// The moment that is shown.
@@ -56,19 +57,31 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         node::print(&found, node, args.at, ui)?;
         return Ok(Exit::Completed);
     }
+    let is_page = !args.metadata && args.thread.is_none() && !ui.json;
+    if is_page {
+        let (state, timeline) = timeline::read(&found, args.at, |_, _| {})?;
+        whole(&found, &state, Some(&timeline), args, ui)?;
+        return Ok(Exit::Completed);
+    }
     let state = load(&found.store, found.run(), args.at, None)?.state;
     if args.metadata {
         metadata::print(&state, ui);
     } else if let Some(thread) = &args.thread {
         threads::print_one(&found, &state, thread, ui)?;
     } else {
-        whole(&found, &state, args, ui)?;
+        whole(&found, &state, None, args, ui)?;
     }
     Ok(Exit::Completed)
 }
 
-/// The whole run: C-02's object, or a page for people.
-fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), Error> {
+/// The whole run: a page for people, which takes its timeline, or C-02's object.
+fn whole(
+    found: &Found,
+    state: &State,
+    timeline: Option<&Timeline>,
+    args: &ShowArgs,
+    ui: &Ui,
+) -> Result<(), Error> {
     let of = found.store.last_event(found.run())?.max(state.events());
     let moment = Moment { at: state.events(), of };
     let graph = graph_of(&found.store, &found.info)?;
@@ -84,9 +97,15 @@ fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), E
         driven: found.driven || args.at.is_some_and(|at| at < of),
         warned: false,
     };
-    match ui.json {
-        true => report.print(ui),
-        false => summary::print(found, &report, &said(&found.store, found.run(), moment.at)?, moment, ui),
+    match timeline {
+        None => report.print(ui),
+        Some(timeline) => summary::print(
+            found,
+            (&report, timeline),
+            &said(&found.store, found.run(), moment.at)?,
+            moment,
+            ui,
+        ),
     }
     Ok(())
 }

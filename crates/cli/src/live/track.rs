@@ -3,7 +3,7 @@
 //! Watchers see the machine's state only while events come, but waits are to be told at any time. Each event costs a constant;
 //! so does each question about a node.
 
-use crate::nodes::Tally;
+use crate::nodes::Progress;
 use selvedge_engine::graph::{Control, OnError};
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
@@ -182,10 +182,10 @@ impl Track {
         }
     }
 
-    /// How many nodes have come how far.
-    pub(crate) fn tally(&self) -> Tally {
+    /// How many nodes of the run's own graph have come how far.
+    pub(crate) fn progress(&self) -> Progress {
         let done = self.ended - self.failed - self.skipped;
-        Tally { done, failed: self.failed, skipped: self.skipped, of: self.phases.len(), ..Tally::default() }
+        Progress { done, failed: self.failed, skipped: self.skipped, of: self.phases.len() }
     }
 
     /// The node of the run's own graph that a row of its timeline is about.

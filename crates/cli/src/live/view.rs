@@ -10,7 +10,7 @@ pub(super) use flights::{Active, Flying};
 
 use super::Now;
 use super::track::{Phase, Track};
-use crate::nodes::Tally;
+use crate::nodes::Progress;
 use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
 use selvedge_host::timeline::{News, NodeStatus, NodeTimeline, Timeline, Visit};
@@ -228,9 +228,9 @@ impl View {
         Some((since + GRACE_MS - now).clamp(0, GRACE_MS).div_euclid(1000) + 1).map(|s| s.min(GRACE_MS / 1000))
     }
 
-    /// How many nodes have come how far.
-    pub(super) fn tally(&self) -> Tally {
-        self.track.tally()
+    /// How many nodes of the run's own graph have come how far.
+    pub(super) fn progress(&self) -> Progress {
+        self.track.progress()
     }
 
     /// The nodes that run have run since they started, whoever drove the run then.

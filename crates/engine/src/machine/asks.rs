@@ -16,6 +16,9 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// Where an answer says when its question was shown.
+const SHOWN: &str = "shown";
+
 /// An answer to a question that is no approval, with who gave it and why, as far as that is known: what is journaled (E-21).
 /// Without the name a value could not be told from one that comes with these.
 pub fn answered(answer: Value, by: Option<&str>, why: Option<&str>) -> Value {
@@ -25,12 +28,23 @@ pub fn answered(answer: Value, by: Option<&str>, why: Option<&str>) -> Value {
     Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 
+/// An answer with when its question was shown, in milliseconds since 1970: later than it was asked, at a terminal that asked another one first (E-21).
+pub fn shown_at(answer: Value, at: i64) -> Value {
+    let mut fields = match answer {
+        Value::Object(fields) => fields,
+        word => Map::from_iter([(ANSWER.to_owned(), word)]),
+    };
+    fields.insert(SHOWN.to_owned(), at.into());
+    Value::Object(fields)
+}
+
 /// The answer itself; `None` of what [`answered`] does not make.
 pub(super) fn given(value: &Value) -> Option<&Value> {
     let fields = value.as_object()?;
     let known = |(name, value): (&String, &Value)| match name.as_str() {
         ANSWER => true,
         "by" | "why" => value.is_string(),
+        SHOWN => value.is_i64(),
         _ => false,
     };
     fields.iter().all(known).then_some(())?;

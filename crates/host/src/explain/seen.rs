@@ -3,6 +3,7 @@
 use super::story::{At, Story};
 use crate::timeline::{CallKind, Timeline};
 use selvedge_engine::{EffectId, Event, Ix, MessageIx, Record, State, Thread};
+use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -56,6 +57,24 @@ pub struct Saw<'s> {
     pub shown: Vec<(usize, usize)>,
 }
 
+/// Names of nodes that are said of a message.
+const READERS: usize = 8;
+
+/// The nodes whose models were shown a message.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Readers {
+    /// The first of them.
+    pub nodes: Vec<String>,
+    /// How many there are.
+    pub of: usize,
+}
+
+/// Whether a thread is the beginning of another one: messages are only added behind others, so the first and the last say so.
+fn is_beginning(short: &Thread, long: &Thread) -> bool {
+    let last = short.len().checked_sub(1);
+    last.is_none_or(|last| short.at(0) == long.at(0) && short.at(last) == long.at(last))
+}
+
 /// Numbers as rows of neighbours, first and last.
 fn rows(thread: &Thread) -> Vec<(usize, usize)> {
     let mut numbers: Vec<usize> = thread.iter().map(Ix::get).collect();
@@ -102,6 +121,47 @@ impl<'s> Seen<'s> {
             Some(Saw { effect, messages: thread.len(), from: self.from(at, thread), shown: rows(thread) })
         });
         saw.collect()
+    }
+
+    /// Which nodes' models were shown the messages `from` to `to` of a thread (S-23): for each message the nodes other than `speakers`, who said
+    /// them. Looks at the last visit of every node, and at the messages of a request only where its thread is no beginning of this one.
+    pub fn readers(
+        &self,
+        thread: &Thread,
+        (from, to): (usize, usize),
+        speakers: &[Option<&Arc<str>>],
+    ) -> Vec<Readers> {
+        let page = to.saturating_sub(from).min(speakers.len());
+        let mut readers = vec![Readers::default(); page];
+        let numbers = (from..to).filter_map(|at| Some((thread.at(at)?, at - from)));
+        let places: HashMap<MessageIx, usize> = numbers.collect();
+        let events = self.state.events();
+        for at in self.story.all() {
+            let Some((node, visit)) = self.story.node(at).zip(self.story.visit(at)) else { continue };
+            let models = visit.calls.iter().filter(|call| call.kind == CallKind::Model);
+            let threads = models.filter_map(|call| self.shown.of(&call.attempts.first()?.effect, events));
+            let mut was_shown = vec![false; page];
+            for shown in threads {
+                if is_beginning(shown, thread) {
+                    was_shown.iter_mut().take(shown.len().saturating_sub(from)).for_each(|was| *was = true);
+                    continue;
+                }
+                for place in shown.iter().filter_map(|number| places.get(&number)) {
+                    was_shown.get_mut(*place).into_iter().for_each(|was| *was = true);
+                }
+            }
+            let own = self.story.timeline.event_name(node);
+            let rows = readers.iter_mut().zip(was_shown).zip(speakers);
+            for ((row, _), _) in
+                rows.filter(|((_, was), speaker)| *was && speaker.is_none_or(|speaker| **speaker != *own))
+            {
+                row.of += 1;
+                if row.nodes.len() < READERS {
+                    row.nodes.push(self.story.name(at).to_owned());
+                }
+            }
+        }
+        readers
     }
 
     /// The nodes, others than itself, whose messages they showed in all; `None` if it has asked no model.

@@ -210,6 +210,7 @@ impl Timeline {
             kind: asking.kind,
             prompt,
             asked: now,
+            shown: None,
             closed: None,
         });
         self.questions.insert(ask.clone(), (row, visit.questions.len() - 1));
@@ -240,6 +241,7 @@ impl Timeline {
             kind: *ask_kind,
             prompt,
             asked: now,
+            shown: None,
             closed: None,
         });
         let question = visit.questions.len() - 1;
@@ -253,6 +255,10 @@ impl Timeline {
     /// An answer. To a question that is not open it takes back what was said before.
     fn answered(&mut self, ask: &Arc<str>, value: &Value, now: Moment) {
         let Some(place) = AskPlace::parse(ask).map(AskPlace::into_place) else { return };
+        let shown = value.get("shown").and_then(Value::as_i64).map(|at| Moment { at, ..now });
+        if let Some(question) = self.question_mut(ask) {
+            question.shown = shown;
+        }
         self.close(ask, now);
         let Some(frame) = self.frame_of(place.frames, now) else { return };
         let row = self.row(frame, &place.node);
@@ -269,16 +275,21 @@ impl Timeline {
 
     /// A question is open no more.
     fn close(&mut self, ask: &Arc<str>, now: Moment) {
-        let Some((row, question)) = self.questions.remove(ask) else { return };
-        self.touched = Some(row);
-        let visit = self.nodes.get_mut(row).and_then(NodeTimeline::current_mut);
-        let question = visit.and_then(|visit| visit.questions.get_mut(question));
-        if let Some(question) = question.filter(|question| question.ask == *ask) {
+        if let Some(question) = self.question_mut(ask) {
             question.closed = Some(now);
         }
+        let Some((row, _)) = self.questions.remove(ask) else { return };
+        self.touched = Some(row);
         if let Some(frame) = self.nodes.get(row).map(|node| node.within) {
             self.count_asking(frame, |count| count.saturating_sub(1));
         }
+    }
+
+    /// An open question of a visit that counts.
+    fn question_mut(&mut self, ask: &Arc<str>) -> Option<&mut Question> {
+        let (row, question) = *self.questions.get(ask)?;
+        let question = self.nodes.get_mut(row)?.current_mut()?.questions.get_mut(question);
+        question.filter(|question| question.ask == *ask)
     }
 
     fn of_effect(&mut self, place: &EffectPlace<'_>, now: Moment) -> Option<usize> {
@@ -347,6 +358,17 @@ impl Timeline {
     /// Questions that nobody has answered.
     pub fn open_questions<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Question> {
         self.open_visits(node).flat_map(Visit::open_questions)
+    }
+
+    /// An open question, by its id.
+    pub fn question(&self, ask: &str) -> Option<&Question> {
+        let (row, _) = *self.questions.get(ask)?;
+        self.nodes.get(row)?.current()?.open_questions().find(|question| &*question.ask == ask)
+    }
+
+    /// Whether a person is asked anything.
+    pub(super) fn has_questions(&self) -> bool {
+        !self.questions.is_empty()
     }
 
     fn open_visits<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Visit> {

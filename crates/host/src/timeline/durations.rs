@@ -89,7 +89,11 @@ impl Timeline {
         }
         for question in &visit.questions {
             let to = question.closed.or(goes_on.then_some(until));
-            spans.extend(to.map(|to| Span { activity: Activity::Asking, from: question.asked, to }));
+            spans.extend(to.map(|to| Span {
+                activity: Activity::Asking,
+                from: question.shown.unwrap_or(question.asked),
+                to,
+            }));
         }
     }
 

@@ -166,6 +166,8 @@ pub struct Question {
     pub prompt: Arc<str>,
     /// When it was asked.
     pub asked: Moment,
+    /// When a terminal that asked others first showed it (E-21): from then on a person was waited for.
+    pub shown: Option<Moment>,
     /// When it was answered, or its time was up.
     pub closed: Option<Moment>,
 }

@@ -2,6 +2,7 @@
 
 use super::Timeline;
 use super::history::{Attempt, NodeTimeline};
+use selvedge_engine::End;
 use serde::Serialize;
 
 /// Where a node stands.
@@ -18,6 +19,8 @@ pub enum NodeStatus {
     Running,
     /// It had begun, and nobody drives the run any more.
     Stopped,
+    /// It had begun, and goes on once a question to a person is answered that is asked elsewhere in the run.
+    Waiting,
     /// A call of it that failed is tried again after a while.
     Retrying,
     /// A person is asked for it.
@@ -26,16 +29,22 @@ pub enum NodeStatus {
     Queued,
     /// It has not started.
     NotStarted,
+    /// It never started, and the run has completed: it is on a branch that was not taken.
+    NotTaken,
     /// It does not run, because of a node that failed.
     Skipped,
-    /// It was cut off with the path or the iteration that it is in.
+    /// It was cut off with the run, the path or the iteration that it is in.
     Cancelled,
 }
 
 impl Timeline {
     /// Where a node stands at the time `now`, as far as the journal tells: `None` is one that nothing happened to.
     pub fn status(&self, node: Option<&NodeTimeline>, now: i64) -> NodeStatus {
-        let Some(node) = node else { return NodeStatus::NotStarted };
+        let unstarted = match self.ended {
+            Some(End::Completed) => NodeStatus::NotTaken,
+            _ => NodeStatus::NotStarted,
+        };
+        let Some(node) = node else { return unstarted };
         let visit = node.current();
         match visit {
             Some(visit) if visit.cancelled => return NodeStatus::Cancelled,
@@ -51,10 +60,12 @@ impl Timeline {
             return NodeStatus::Asking;
         }
         if visit.is_none_or(|visit| visit.started.is_none()) {
-            return NodeStatus::NotStarted;
+            return unstarted;
         }
-        if self.ended.is_some() {
-            return NodeStatus::Stopped;
+        match self.ended {
+            Some(End::Cancelled) => return NodeStatus::Cancelled,
+            Some(_) => return NodeStatus::Stopped,
+            None => {}
         }
         let mut open = self.open_attempts(node);
         let later = |attempt: &Attempt| attempt.due() > now;
@@ -69,7 +80,10 @@ impl Timeline {
     /// The same of a run that goes on only if somebody drives it.
     pub fn standing(&self, node: Option<&NodeTimeline>, now: i64, driven: bool) -> NodeStatus {
         match self.status(node, now) {
-            NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,
+            NodeStatus::Running | NodeStatus::Retrying if !driven => {
+                let held = node.is_some_and(|node| self.open_attempts(node).next().is_none());
+                if held && self.has_questions() { NodeStatus::Waiting } else { NodeStatus::Stopped }
+            }
             status => status,
         }
     }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_host::report;
+use selvedge_host::{report, time};
 use selvedge_store::{RunStatus, RunsPage};
 use serde_json::{Value, json};
 
@@ -26,6 +26,11 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
                     let mut object = report::asked(&run.state, id, ask);
                     object.insert("run_id".to_owned(), info.id.as_str().into());
                     object.insert("run_name".to_owned(), info.name.as_str().into());
+                    object.insert("dialect".to_owned(), info.dialect.as_str().into());
+                    object.insert("started".to_owned(), time::rfc3339(info.started_ms).into());
+                    let question = run.timeline.question(id);
+                    let asked = question.map(|question| time::rfc3339(question.asked.at));
+                    object.insert("asked".to_owned(), json!(asked));
                     Value::Object(object)
                 }));
                 Ok(())

@@ -4,7 +4,6 @@ use crate::app::App;
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use selvedge_engine::RunStatus;
 use selvedge_host::Error;
 use selvedge_host::diff::{Diff, both};
 use selvedge_host::explain::{self, At, Explained, Seen, Story, critical, path};
@@ -24,7 +23,10 @@ pub(crate) fn explain(app: &App, call: &Call) -> Result<Reply, Problem> {
         let explained = Explained::new(&run.state, story, driven);
         let only = only(&explained, call.texts("node"), &id)?;
         let mut seen = Seen::new(&explained.story, explained.state, journal.shown);
-        let nodes = only.clone().unwrap_or_else(|| explained.story.all().collect());
+        let mut nodes = only.clone().unwrap_or_else(|| explained.story.all().collect());
+        if call.text("afresh") == Some("yes") {
+            nodes.retain(|node| !explained.afresh(*node).is_empty());
+        }
         let nodes: Vec<Value> =
             nodes.iter().map(|node| explained.object(&id, *node, only.is_some(), &mut seen)).collect();
         let critical = only.is_none().then(|| critical(&explained, &path(&explained)));
@@ -67,7 +69,7 @@ pub(crate) fn graph(app: &App, call: &Call) -> Result<Reply, Problem> {
         let explained = Explained::new(&run.state, story, driven);
         let (past, last) = (run.state.events() < journal.events, run.timeline.last());
         let now = last.filter(|_| past).map_or_else(|| SystemClock.now_ms(), |last| last.at);
-        let goes_on = past || driven || run.state.status() != RunStatus::Running;
+        let goes_on = past || driven;
         let node = |at: At| {
             let waited = explained.waits(at).iter();
             let waited = waited.map(|waited| json!({"node": explained.name(waited.at), "why": waited.why}));

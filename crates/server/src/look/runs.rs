@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_host::options::RunOptions;
 use selvedge_host::report::{self, RunReport};
-use selvedge_host::{Begun, Error, time};
+use selvedge_host::{Begun, Error, can_resume, time};
 use selvedge_runtime::graph_of;
 use selvedge_store::{RunInfo, RunStatus, RunsPage};
 use serde_json::{Value, json};
@@ -98,7 +98,12 @@ fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value,
             driven: driven || at < events,
         };
         let object = if brief { report.brief() } else { report.json() };
-        Ok(with_row(object, &info, driven, (at, events)))
+        let mut object = with_row(object, &info, driven, (at, events));
+        if let Some(fields) = object.as_object_mut() {
+            let can = at == events && !driven && can_resume(&run.state);
+            fields.insert("can_resume".to_owned(), can.into());
+        }
+        Ok(object)
     })
 }
 

@@ -7,9 +7,9 @@ use crate::look::threads;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_engine::graph::{Act, Node, Strategy, is_operation};
-use selvedge_engine::{Fault, Outcome, RunStatus};
+use selvedge_engine::{Fault, Outcome};
 use selvedge_host::timeline::{
-    Attempt, Call as Made, CallKind, Followed, Moment, NodeStatus, NodeTimeline, Rung, Timeline, Visit,
+    Attempt, Call as Made, CallKind, Followed, Moment, NodeTimeline, Rung, Timeline, Visit,
 };
 use selvedge_host::{report, time};
 use selvedge_runtime::{Clock, SystemClock};
@@ -66,8 +66,7 @@ impl<'t> Shown<'t> {
         let past = run.state.events() < events;
         // What was to be tried again after a while was, at a moment of the past, as that had it.
         let now = timeline.last().filter(|_| past).map_or_else(|| SystemClock.now_ms(), |last| last.at);
-        let goes_on = past || driven || run.state.status() != RunStatus::Running;
-        Self { run, timeline, zero, now, goes_on, after: None }
+        Self { run, timeline, zero, now, goes_on: past || driven, after: None }
     }
 
     fn moment(&self, fields: &mut Fields<'_>, name: &str, moment: Moment) {
@@ -124,7 +123,7 @@ impl<'t> Shown<'t> {
             }
             Told::Def(def) => {
                 self.head(fields, (&def.id, &def.id, 0), Some(def));
-                fields.put("status", NodeStatus::NotStarted);
+                fields.put("status", self.timeline.status(None, self.now));
                 fields.put("visits", [(); 0]);
             }
         });

@@ -11,7 +11,7 @@ use crate::durations::{duration, duration_cell, offset};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
 use crate::live::text::{by_role, of_tools};
-use crate::nodes::Tally;
+use crate::nodes::told;
 use crate::printed::{message, parts};
 use crate::recovery::Words as _;
 use crate::ui::Ui;
@@ -89,7 +89,8 @@ fn tell_cut(page: &mut Page, found: &Subject) {
 
 fn head(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let (status, style) = runs::status(runs::stored(explained.state.status()), found.driven);
-    let counts = Tally::of(explained.state).told(" nodes");
+    let story = &explained.story;
+    let counts = told(&story.timeline.tally(story.until.at, explained.driven));
     // As in `show`: a fork's time is its own.
     let since = |to: i64| duration(to.saturating_sub(found.info.started_ms));
     let last = explained.story.timeline.first().map_or(found.info.started_ms, |_| explained.story.until.at);

@@ -7,7 +7,6 @@ use crate::durations::{duration, duration_cell};
 use crate::frames::listed;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, RED, Table, YELLOW, clean};
 use crate::status::Words as _;
-use selvedge_engine::RunStatus;
 use selvedge_host::explain::{At, Explained};
 use selvedge_host::text::counted;
 use selvedge_host::timeline::{Activity, Durations, FrameStatus, FrameTimeline, Interval, NodeStatus, Which};
@@ -188,8 +187,8 @@ fn took(explained: &Explained<'_>, at: At, sums: &Durations) -> (String, &'stati
     let cancelled = story.visit(at).is_some_and(|visit| visit.cancelled);
     match (story.started(at), story.ended(at), story.fault(at).is_some()) {
         (None, ..) if story.skipped(at).is_some() => (NodeStatus::Skipped.words().to_owned(), YELLOW),
-        (None, ..) => (NodeStatus::NotStarted.words().to_owned(), DIM),
-        (Some(_), None, _) => (goes_on(explained, story.now(at), sums), YELLOW),
+        (None, ..) => (story.timeline.status(None, story.until.at).words().to_owned(), DIM),
+        (Some(_), None, _) => (goes_on(explained, at, sums), YELLOW),
         (Some(_), Some(_), true) => (format!("failed {}", duration(sums.worked())), RED),
         _ if cancelled => (format!("cut off {}", duration(sums.worked())), YELLOW),
         _ if story.reused(at).is_some_and(|reused| reused.whole()) => {
@@ -200,13 +199,11 @@ fn took(explained: &Explained<'_>, at: At, sums: &Durations) -> (String, &'stati
 }
 
 /// What becomes of a node that has started and not ended.
-fn goes_on(explained: &Explained<'_>, now: Option<Activity>, sums: &Durations) -> String {
-    match now {
-        Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
-        Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
-        _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), duration(sums.worked())),
-        None if explained.state.status() == RunStatus::Waiting => "waits".to_owned(),
-        _ => NodeStatus::Stopped.words().to_owned(),
+fn goes_on(explained: &Explained<'_>, at: At, sums: &Durations) -> String {
+    let story = &explained.story;
+    match story.timeline.standing(story.node(at), story.until.at, explained.driven) {
+        NodeStatus::Running => format!("{} {}", NodeStatus::Running.words(), duration(sums.worked())),
+        status => status.words().to_owned(),
     }
 }
 

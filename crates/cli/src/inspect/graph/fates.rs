@@ -16,11 +16,11 @@ pub(super) struct InnerNode {
     pub(super) status: NodeStatus,
 }
 
-/// Returns the nodes in frames that something happened to.
+/// Returns the nodes in frames that something happened to, and where the others stand.
 ///
 /// # Errors
 /// If the journal can't be read.
-pub(super) fn inner(found: &Found) -> Result<Vec<InnerNode>, Error> {
+pub(super) fn inner(found: &Found) -> Result<(Vec<InnerNode>, NodeStatus), Error> {
     let (state, timeline) = timeline::read(found, None, |_, _| {})?;
     let driven = state.ended().is_none() && is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
@@ -31,7 +31,7 @@ pub(super) fn inner(found: &Found) -> Result<Vec<InnerNode>, Error> {
         name: timeline.told(node).into_owned(),
         status: status(node),
     };
-    Ok(inner.map(shown).collect())
+    Ok((inner.map(shown).collect(), timeline.status(None, now)))
 }
 
 fn address(timeline: &Timeline, node: &NodeTimeline) -> Address {

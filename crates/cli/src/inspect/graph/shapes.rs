@@ -50,17 +50,20 @@ impl Drawing {
     }
 
     /// Colours the nodes in a run's frames, too. Of those that are drawn as one the box says how many stand how, and has
-    /// the colour of the most pressing.
-    pub(super) fn colour_inner(&mut self, instances: impl Iterator<Item = (Address, NodeStatus)>) {
+    /// the colour of the most pressing. `untouched` is where nodes stand that no frame came to.
+    pub(super) fn colour_inner(
+        &mut self,
+        instances: impl Iterator<Item = (Address, NodeStatus)>,
+        untouched: NodeStatus,
+    ) {
         let mut boxes: BTreeMap<String, Vec<NodeStatus>> = BTreeMap::new();
         for (address, fate) in instances {
             if let Some(id) = self.inner.get(&address) {
                 boxes.entry(id.clone()).or_default().push(fate);
             }
         }
-        // What no frame came to has not started.
         let none = self.inner.values().filter(|id| !boxes.contains_key(*id)).cloned();
-        let none: Vec<(String, NodeStatus)> = none.map(|id| (id, NodeStatus::NotStarted)).collect();
+        let none: Vec<(String, NodeStatus)> = none.map(|id| (id, untouched)).collect();
         self.fates.extend(none);
         for (id, fates) in &boxes {
             let pressing = PRESSING.into_iter().find(|fate| fates.contains(fate));
@@ -99,10 +102,11 @@ impl Drawing {
 }
 
 /// Of several nodes in one box the first that one of them has.
-const PRESSING: [NodeStatus; 11] = [
+const PRESSING: [NodeStatus; 13] = [
     NodeStatus::Failed,
     NodeStatus::Asking,
     NodeStatus::Stopped,
+    NodeStatus::Waiting,
     NodeStatus::Retrying,
     NodeStatus::Running,
     NodeStatus::Queued,
@@ -111,6 +115,7 @@ const PRESSING: [NodeStatus; 11] = [
     NodeStatus::Skipped,
     NodeStatus::Cancelled,
     NodeStatus::NotStarted,
+    NodeStatus::NotTaken,
 ];
 
 /// `27 ran, 3 failed`.
@@ -130,8 +135,10 @@ pub(super) fn colours(fate: NodeStatus) -> (&'static str, &'static str) {
         NodeStatus::Running => ("#c5f6fa", "#0b7285"),
         NodeStatus::Stopped => ("#ffe8cc", "#d9480f"),
         NodeStatus::Retrying => ("#ffec99", "#f08c00"),
-        NodeStatus::Asking => ("#eebefa", "#862e9c"),
-        NodeStatus::Queued | NodeStatus::NotStarted | NodeStatus::Cancelled => ("#f1f3f5", "#868e96"),
+        NodeStatus::Asking | NodeStatus::Waiting => ("#eebefa", "#862e9c"),
+        NodeStatus::Queued | NodeStatus::NotStarted | NodeStatus::NotTaken | NodeStatus::Cancelled => {
+            ("#f1f3f5", "#868e96")
+        }
         NodeStatus::Skipped => ("#fff3bf", "#e67700"),
     }
 }

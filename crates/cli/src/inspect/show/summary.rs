@@ -8,7 +8,7 @@ use crate::inspect::events::of_fork;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::inspect::{Found, runs, time};
 use crate::live::text::cut;
-use crate::nodes::Tally;
+use crate::nodes::told;
 use crate::output::Report;
 use crate::printed;
 use crate::ui::Ui;
@@ -17,6 +17,8 @@ use crate::words::command;
 use selvedge_engine::{Event, RunStatus, State, StepResult, View};
 use selvedge_host::report::{Said, is_imported};
 use selvedge_host::text::counted;
+use selvedge_host::timeline::Timeline;
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -33,10 +35,16 @@ const WARNINGS: usize = 20;
 const ANSWERS: usize = 20;
 
 /// Prints a run for people.
-pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Said], moment: Moment, ui: &Ui) {
+pub(super) fn print(
+    found: &Found,
+    (report, timeline): (&Report<'_>, &Timeline),
+    said: &[Said],
+    moment: Moment,
+    ui: &Ui,
+) {
     let view = report.state.view();
     let mut page = Page::new();
-    head(&mut page, found, report, view, moment);
+    head(&mut page, found, (report, timeline), view, moment);
     fault(&mut page, found, report, view);
     open_asks(&mut page, report, view.status());
     answered(&mut page, report.state, said);
@@ -53,7 +61,13 @@ pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Said], moment: M
     page.print(ui);
 }
 
-fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, moment: Moment) {
+fn head(
+    page: &mut Page,
+    found: &Found,
+    (report, timeline): (&Report<'_>, &Timeline),
+    view: View<'_>,
+    moment: Moment,
+) {
     let info = &found.info;
     let room = page.width.saturating_sub(info.id.len() + 6).max(20);
     let name = page.short(&info.name, room);
@@ -67,8 +81,8 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
         info.ended_ms.map(|ended| format!(", took {}", duration(ended.saturating_sub(info.started_ms))));
     let started = time::plain(info.started_ms);
     page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
-    let tally = Tally::of(report.state);
-    page.labelled("  nodes", DIM, INDENT, &format!("{}, {} dialect", tally.told(""), info.dialect), 2);
+    let tally = timeline.tally(SystemClock.now_ms(), report.driven);
+    page.labelled("  nodes", DIM, INDENT, &format!("{}, {} dialect", told(&tally), info.dialect), 2);
     let used = report.state.usage();
     let mut usage = format!(
         "{}, {}, {} input and {} output tokens",

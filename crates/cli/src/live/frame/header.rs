@@ -3,17 +3,18 @@
 use super::{BOLD, CYAN, Line, MAGENTA, PLAIN, RED, View, YELLOW};
 use crate::durations::elapsed;
 use crate::live::text::{by_role, calm, cut, of_tools, short, width};
+use crate::nodes::told;
 use crate::status::Words as _;
 use selvedge_engine::Tokens;
 use selvedge_host::timeline::NodeStatus;
 
 /// The run in one line; what matters least goes first where there is no room.
 pub(super) fn header(view: &View, now: i64, columns: usize) -> Line {
-    let (used, tally) = (&view.usage, view.tally());
+    let (used, progress) = (&view.usage, view.progress());
     let mut parts = vec![
         (3, BOLD, format!("run {}", cut(&calm(&view.run), 24))),
         (9, PLAIN, elapsed(now - view.begun)),
-        (8, PLAIN, format!("{}/{} nodes", tally.done, tally.of)),
+        (8, PLAIN, format!("{}/{} nodes", progress.done, progress.of)),
     ];
     let mut stands = |rank: u8, style: &'static str, fate: NodeStatus| {
         let number = view.standing(fate);
@@ -33,11 +34,11 @@ pub(super) fn header(view: &View, now: i64, columns: usize) -> Line {
             parts.push((rank, style, format!("{number} {}", if number == 1 { one } else { many })));
         }
     };
-    count(6, RED, tally.failed as u64, "failed", "failed");
+    count(6, RED, progress.failed as u64, "failed", "failed");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
     count(1, YELLOW, view.retries, "retry", "retries");
     count(6, YELLOW, view.recoveries, "recovery", "recoveries");
-    count(6, YELLOW, tally.skipped as u64, "skipped", "skipped");
+    count(6, YELLOW, progress.skipped as u64, "skipped", "skipped");
     if let Some(tokens) = tokens(&used.tokens) {
         parts.push((5, PLAIN, tokens));
     }
@@ -65,7 +66,8 @@ pub(super) fn header(view: &View, now: i64, columns: usize) -> Line {
 /// The run in one line when it no longer goes on, for the record.
 pub(in crate::live) fn summary(view: &View) -> String {
     let used = &view.usage;
-    let mut parts = vec![view.tally().told(" nodes")];
+    let last = view.timeline.last().map_or(0, |last| last.at);
+    let mut parts = vec![told(&view.timeline.tally(last, false))];
     for (number, one, many) in [
         (used.model_calls, "model call", "model calls"),
         (used.tool_calls, "tool call", "tool calls"),

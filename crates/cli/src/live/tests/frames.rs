@@ -190,7 +190,7 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     made.fails("b", false, "no");
     assert!(made.shown(80, 24).contains("✓✗"), "{}", made.shown(80, 24));
     let summary = super::super::frame::summary(&made.view);
-    assert!(summary.starts_with("1 of 2 nodes done, 1 failed, "), "{summary}");
+    assert!(summary.starts_with("1 node ran, 1 failed, "), "{summary}");
     made.input(Input::Resume(Vec::new()));
     let shown = made.shown(80, 24);
     assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 queued"), "{shown}");
@@ -205,7 +205,7 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     );
     assert_eq!(
         (
-            fresh.tally().done,
+            fresh.progress().done,
             fresh.active.len(),
             fresh.active.values().map(|a| a.flying.len()).sum::<usize>()
         ),

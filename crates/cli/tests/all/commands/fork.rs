@@ -94,7 +94,7 @@ fn times_and_words_of_a_fork_agree_wherever_they_stand() {
     }
     let took = shown.split("took ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
     let explained = place.run(&["explain", "f"]).exits(0).stdout;
-    assert!(explained.contains(&format!("nodes done, {took}\n")), "{took}: {explained}");
+    assert!(explained.contains(&format!("reused, {took}\n")), "{took}: {explained}");
     assert!(!explained.contains("leave out"), "the time before the fork is none of its own: {explained}");
     let node = |run: &str| place.run(&["explain", run, "--json"]).exits(0).json()["nodes"][0].clone();
     assert_eq!(node("f")["started"], node("r")["started"]);

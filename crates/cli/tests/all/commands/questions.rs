@@ -161,3 +161,76 @@ fn several_questions_are_asked_in_turn() {
     assert_eq!(output, json!({"a": null, "b": 12, "c": [2]}));
     place.run(&["replay", "r"]).exits(0);
 }
+
+/// C-32, C-04: each answer has its own time, a question that is shown later is waited for from then on, and lines of a prompt stay lines.
+#[test]
+fn an_answer_has_its_own_time() {
+    let place = Place::new();
+    let prompt = "Shall it?\nThe first line\n\u{1b}[31mthe second";
+    asking(
+        &place,
+        &[
+            ("a", json!({"kind": "approve", "prompt": prompt})),
+            ("b", json!({"kind": "approve", "prompt": "And this?"})),
+        ],
+    );
+    let (child, seen, terminal) = asked(&place, &["run", "flow.json", "--run-id", "r"], "false");
+    times(&seen, "to leave it open", 1);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    says_line(&terminal, "y\n");
+    times(&seen, "to leave it open", 2);
+    std::thread::sleep(std::time::Duration::from_millis(900));
+    says_line(&terminal, "y\n");
+    finish(child).exits(0);
+    let said = seen.lock().unwrap().clone();
+    assert!(said.contains("Shall it?\r\n  The first line\r\n  \\u{1b}[31mthe second\r\n"), "{said:?}");
+
+    let events = place.run(&["show", "r", "--events", "--json"]).exits(0).json();
+    let answered = |node: &str| {
+        let mut events = events["events"].as_array().unwrap().iter();
+        let event = events.find(|event| event["kind"] == "answered" && event["node"] == node).unwrap();
+        let at = event["at"].as_str().unwrap();
+        let part = |range: std::ops::Range<usize>| at[range].parse::<i64>().unwrap();
+        ((part(11..13) * 60 + part(14..16)) * 60 + part(17..19)) * 1000 + part(20..23)
+    };
+    let nodes = place.run(&["explain", "r", "--json"]).exits(0).json();
+    let waited = |node: &str| {
+        let mut nodes = nodes["nodes"].as_array().unwrap().iter();
+        let node = nodes.find(|one| one["node"].as_str().unwrap().ends_with(node)).unwrap();
+        node["waited"]["person_ms"].as_i64().unwrap()
+    };
+    let between = (answered("b") - answered("a")).rem_euclid(24 * 60 * 60 * 1000);
+    assert!(between >= 900, "the first answer was recorded when it was given: {between} ms before");
+    assert!((300..=300 + between).contains(&waited("a")), "{nodes:#}");
+    assert!((900..=between).contains(&waited("b")), "{between}: {nodes:#}");
+    place.run(&["replay", "r"]).exits(0);
+}
+
+/// C-30: a cancel at a terminal says what is lost, and takes a yes.
+#[test]
+fn a_cancel_asks_first() {
+    let place = Place::new();
+    asking(&place, &[("a", json!({"kind": "approve", "prompt": "Shall it?"}))]);
+    place.run(&["run", "flow.json", "--run-id", "r", "--json"]).exits(3);
+    let status = || place.run(&["show", "r", "--json"]).exits(0).json()["status"].clone();
+    for (line, exit, then) in [("\n", 130, "waiting"), ("n\n", 130, "waiting"), ("y\n", 0, "cancelled")] {
+        let (child, seen, terminal) = asked(&place, &["cancel", "r"], "false");
+        times(&seen, "Cancel it? [y/N]", 1);
+        says_line(&terminal, line);
+        finish(child).exits(exit);
+        let said = seen.lock().unwrap().clone();
+        assert!(
+            said.contains("Run r loses 1 open question and can't be resumed once it is cancelled"),
+            "{said:?}"
+        );
+        assert_eq!(status(), then);
+    }
+    // One that has ended is printed, and nothing is asked; `--yes` asks nothing either.
+    let (child, seen, _terminal) = asked(&place, &["cancel", "r"], "false");
+    finish(child).exits(1);
+    assert!(!seen.lock().unwrap().contains("[y/N]"), "{seen:?}");
+    place.run(&["run", "flow.json", "--run-id", "s", "--json"]).exits(3);
+    let (child, seen, _terminal) = asked(&place, &["cancel", "s", "--yes"], "false");
+    finish(child).exits(0);
+    assert!(!seen.lock().unwrap().contains("[y/N]"), "{seen:?}");
+}

@@ -120,10 +120,7 @@ fn a_run_is_shown_live_and_its_result_alone_is_on_stdout() {
     left_in_order(&seen);
     // The picture is gone; what is left are plain lines.
     let end = seen.rsplit("\u{1b}[?2026h").next().unwrap();
-    assert!(
-        end.contains("total") && end.contains("2 of 2 nodes done, 2 model calls, 10+5 tokens"),
-        "{end:?}"
-    );
+    assert!(end.contains("total") && end.contains("2 nodes ran, 2 model calls, 10+5 tokens"), "{end:?}");
     assert!(!end.contains('▸'), "{end:?}");
 }
 
