@@ -125,6 +125,16 @@ fn s26_what_is_required_is_not_sent_empty() {
 }
 
 #[test]
+fn s40_a_form_sends_what_it_shows() {
+    script("forms.mjs");
+}
+
+#[test]
+fn s41_a_cancel_is_asked_for_twice() {
+    script("cancel.mjs");
+}
+
+#[test]
 fn e43_an_agent_is_told_something_while_it_works() {
     script("message.mjs");
 }
@@ -137,6 +147,11 @@ fn s26_a_document_is_mended_started_and_watched() {
 #[test]
 fn s26_a_message_is_edited_in_a_fork_and_both_runs_compared() {
     script("fork.mjs");
+}
+
+#[test]
+fn s26_s23_every_iteration_and_every_reader_counts() {
+    script("rounds.mjs");
 }
 
 #[test]

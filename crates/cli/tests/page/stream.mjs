@@ -15,6 +15,7 @@ await browse(server, async (page) => {
   await until('more text has come', async () => (await text.textContent()).length > first);
   assert.ok(!(await text.textContent()).includes('word399'), 'not all of it is there yet');
   await page.locator('.run-acts button.danger').click();
+  await page.locator('.sure button.danger').click();
   await page.locator('.run-title .status.is-cancelled').waitFor();
   await text.waitFor({ state: 'detached' });
 });

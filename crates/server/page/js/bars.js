@@ -1,20 +1,20 @@
 /** Bars of lanes: what nodes did, and how that stood at an event (S-22, S-30). */
 import { html, Drawn, Text, useRef } from './ui.js';
 import { isFolded, ROW } from './layout.js';
-import { standing, doing, retries, goesOn, frameTally, joinFill, upTo } from './model.js';
+import { standing, doing, retries, frameTally, joinFill, upTo } from './model.js';
 import { t, wordOf } from './words.js';
 import { plain } from './text.js';
 import { duration } from './format.js';
 
 /** What is left free before the first event, in pixels. */
 export const EDGE = 6;
-const SIGN = { failed: '✕', cancelled: '⊘', reused: '↺', again: '⟳', asks: '◆', stopped: '◌' };
+const SIGN = { failed: '✕', cancelled: '⊘', reused: '↺', again: '⟳', asks: '◆', stopped: '◌', waiting: '◆' };
 
 /** What a bar says of itself, in words: for screen readers and on hovering. */
 export function describe(model, bar, n) {
   const node = model.nodes[bar.node];
   const visit = node.visits[bar.visit];
-  const word = standing(visit, n, goesOn(model, n));
+  const word = standing(node, visit, n, model);
   const call = doing(visit, n);
   const parts = [node.name && node.name !== node.id ? `${node.node} – ${node.name}` : node.node, t(word)];
   if (call) parts.push(call.call.kind === 'model' ? t('asks-model') : t('calls', { name: call.call.name ?? '' }));
@@ -51,7 +51,7 @@ function Bar({ now, bar, chosen, folded }) {
   const node = model.nodes[bar.node];
   const visit = node.visits[bar.visit];
   const future = bar.n0 > n;
-  const word = future ? 'future' : standing(visit, n, goesOn(model, n));
+  const word = future ? 'future' : standing(node, visit, n, model);
   const [left, right] = ends(bar, unit, to);
   const width = Math.max(7, right - left - 2);
   const group = bar.group ? groups.get(bar.group) : null;
@@ -106,7 +106,7 @@ export function Bars({ lane, model, n, X, unit, to, from, until, selected, ...re
     if (right < from || left > until) continue;
     const tiny = right - left < 5 && lane.rows === 1 && model.nodes[bar.node].node !== selected;
     if (tiny) {
-      const word = bar.n0 > n ? 'future' : standing(model.nodes[bar.node].visits[bar.visit], n, goesOn(model, n));
+      const word = bar.n0 > n ? 'future' : standing(model.nodes[bar.node], model.nodes[bar.node].visits[bar.visit], n, model);
       if (heap && left - heap.right < 8 && (word === 'future') === (heap.worst === 'future')) {
         heap.right = Math.max(heap.right, right);
         heap.count++;

@@ -65,6 +65,9 @@ function Same({ run, thread, from, count: n }) {
     ${open && n > MOST && html`<p class="muted">${t('of-calls', { n: MOST, of: n })}</p>`}`;
 }
 
+/** The most nodes that ran again that are listed. */
+const RERUNS = 200;
+
 /** The most equal messages that are shown at once, and the most that differ. */
 const MOST = 100;
 
@@ -114,9 +117,7 @@ export function Diff() {
   ] : [];
   const nodes = value?.results ?? [];
   // Why something ran again, only a fork can say.
-  const asked = nodes.filter((/** @type {any} */ node) => node.usage?.b && node.usage.b.model_calls + node.usage.b.tool_calls > 0).slice(0, 40).map((/** @type {any} */ node) => node.node);
-  const explained = useAsked(() => (value?.b.fork_of && asked.length ? source.explain(b, asked) : Promise.resolve(undefined)), [value, b]).value;
-  const afresh = (explained?.nodes ?? []).filter((/** @type {any} */ node) => node.afresh?.length);
+  const afresh = useAsked(() => (value?.b.fork_of ? source.reruns(b) : Promise.resolve(undefined)), [value, b]).value?.nodes ?? [];
   const reused = nodes.filter((/** @type {any} */ node) => node.usage?.b?.reused_from);
   const differs = nodes.filter((/** @type {any} */ node) => node.is !== 'same');
   return html`<main class="page diff" id="main"><h1>${t('compare')}</h1>
@@ -126,7 +127,8 @@ export function Diff() {
     ${y?.saved && html`<p class="is-reused saved">↺ ${t('saves', { calls: (y.saved.model_calls ?? 0) + (y.saved.tool_calls ?? 0), tokens: count(tokens(y.saved)), time: duration(y.saved.worked_ms ?? 0) })}</p>`}
     ${reused.length > 0 && html`<p>${t('nodes-reused')} ${reused.slice(0, 40).map((/** @type {any} */ node) => html`<span class="tag is-reused"><${Text} of=${node.node} max=${50} /></span> `)}${reused.length > 40 ? `+${reused.length - 40}` : ''}</p>`}
     ${differs.length > 0 && html`<p>${t('nodes-differ')} ${differs.slice(0, 40).map((/** @type {any} */ node) => html`<a class="tag" href=${link('run', node.is === 'only_a' ? a : b, { node: node.node })}><${Text} of=${node.node} max=${50} /></a> `)}${differs.length > 40 ? `+${differs.length - 40}` : ''}</p>`}
-    ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, 40).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted">${because(node.afresh[0], node.node)}</span></li>`)}</ul>`}
+    ${afresh.length > 0 && html`<h2>${t('afresh')}</h2><ul class="waits">${afresh.slice(0, RERUNS).map((/** @type {any} */ node) => html`<li><b><${Text} of=${node.node} max=${60} /></b> <span class="muted">${because(node.afresh[0], node.node)}</span></li>`)}</ul>
+      ${afresh.length > RERUNS && html`<p class="muted">${t('of-calls', { n: RERUNS, of: afresh.length })}</p>`}`}
     ${x && y && html`<h2>${t('output')}</h2>${JSON.stringify(x.output) === JSON.stringify(y.output) ? html`<p class="muted">${t('same')}</p>${x.output !== null && html`<div class="side"><${Content} of=${x.output} prose=${true} /></div>`}` : html`<${Sides} a=${x.output} b=${y.output} names=${[a, b]} />`}`}
     ${value && html`<h2>${t('threads')}</h2>${value.threads.map((/** @type {any} */ one) => html`<${ThreadDiff} key=${one.thread} a=${a} b=${b} of=${one} />`)}`}
     ${value && html`<details><summary class="h3">${t('whole-diff')}</summary><${Json} of=${value} open=${1} /></details>`}

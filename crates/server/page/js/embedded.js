@@ -1,5 +1,7 @@
 /** The run that lies in the page, read-only (S-31): `export RUN --html` writes it as data, which no browser runs. */
 
+import { isShown } from './text.js';
+
 /** @returns {any} */
 export function embedded() {
   const block = document.getElementById('run-inside');
@@ -55,7 +57,16 @@ export function embedded() {
       const from = Number(query?.from ?? 0);
       return later({ thread: name, from, of: all.length, messages: all.slice(from, from + Number(query?.limit ?? 100)) });
     },
+    readers: (/** @type {string} */ _, /** @type {string} */ name, /** @type {any} */ query) => {
+      const n = until(query?.at);
+      const from = Number(query?.from ?? 0);
+      const page = (inside.threads[name] ? said(inside.threads[name], n) : []).slice(from, from + Number(query?.limit ?? 100));
+      const nodes = inside.explain.nodes.map((/** @type {any} */ node) => ({ node: node.node, shown: seen(node, n).saw.flatMap((/** @type {any} */ call) => call.shown ?? []) }));
+      const of = (/** @type {any} */ message) => nodes.filter((/** @type {any} */ one) => one.node !== message.node && isShown(one.shown, message)).map((/** @type {any} */ one) => one.node);
+      return later({ from, readers: page.map((message) => ({ nodes: of(message), of: of(message).length })) });
+    },
     node: (/** @type {string} */ _, /** @type {string} */ node, /** @type {any} */ query) => (inside.nodes[node] ? later(as(inside.nodes[node], until(query?.at))) : none()),
+    reruns: none,
     explain: (/** @type {string} */ _, /** @type {string[]} */ asked, /** @type {number | null} */ at) => {
       const n = until(at ?? undefined);
       const of = new Set(asked);

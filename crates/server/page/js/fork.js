@@ -20,7 +20,7 @@ function Plan({ of }) {
  * @param {{run: string, model: any, of: any, at: number, message?: any, close: () => void, made: (run: string) => void}} props
  */
 export function Fork({ run, model, of, at, message, close, made }) {
-  const [n, setN] = useState(at);
+  const [n, setN] = useState(/** @type {number | ''} */ (at));
   const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
   const [other, setOther] = useState('');
   const [document, setDocument] = useState(/** @type {string | null} */ (null));
@@ -44,6 +44,9 @@ export function Fork({ run, model, of, at, message, close, made }) {
       setN(Math.max(at, event));
     }, setTrouble);
   }, []);
+  // What was foretold was so of what was there then.
+  useEffect(() => setPlan(null), [n, texts, other, document]);
+  const isLost = Boolean(message) && !Object.keys(texts).length;
   const [foretold, setForetold] = useState(false);
   useEffect(() => void can('/v1/runs/{id}/fork/plan').then(setForetold), []);
   const body = () => ({
@@ -66,7 +69,7 @@ export function Fork({ run, model, of, at, message, close, made }) {
   return html`<${Dialog} title=${t('fork-title')} close=${close} wide=${true}>
     <form class="fork" onSubmit=${(event) => (event.preventDefault(), go(false))}>
       <p class="muted">${t('fork-why')}</p>
-      <div class="row">${document === null && html`<label class="field">${t('from-event')} <input type="number" min="1" max=${model.events} required value=${n} onInput=${(event) => setN(Number(event.target.value))} /></label>`}
+      <div class="row">${document === null && html`<label class="field">${t('from-event')} <input type="number" min="1" max=${model.events} required value=${n} onInput=${(event) => setN(event.target.value === '' ? '' : Number(event.target.value))} /></label>`}
         <label class="field grow">${t('its-model')} <input type="text" placeholder=${t('as-recorded')} value=${other} onInput=${(event) => setOther(event.target.value)} /></label></div>
       ${Object.entries(texts).map(([at_, text]) => html`<label class="field">${t('message-of', { n: at_ })}<textarea rows=${Math.min(14, text.split('\n').length + 3)} value=${text} onInput=${(event) => setTexts({ ...texts, [at_]: event.target.value })}></textarea></label>`)}
       ${document === null ? html`<button type="button" class="more" onClick=${() => setDocument('')}>${t('other-document')}</button>`
@@ -75,7 +78,7 @@ export function Fork({ run, model, of, at, message, close, made }) {
       <${Problem} of=${trouble} />
       ${trouble?.diagnostics && html`<ul class="found">${trouble.diagnostics.map((one) => html`<li class="at-error"><span class="mono">${one.line ?? '–'}:${one.column ?? ''}</span> <${Text} of=${one.message} max=${400} /></li>`)}</ul>`}
       <${Plan} of=${plan} />
-      <div class="ask-acts">${foretold && html`<button type="button" disabled=${Boolean(busy)} onClick=${(event) => event.target.form.reportValidity() && go(true)}>${t('what-would')}</button>`}<button class="primary" disabled=${Boolean(busy)}>${t('fork')}</button></div>
+      <div class="ask-acts">${foretold && html`<button type="button" disabled=${Boolean(busy) || isLost} onClick=${(event) => event.target.form.reportValidity() && go(true)}>${t('what-would')}</button>`}<button class="primary" disabled=${Boolean(busy) || isLost}>${t('fork')}</button></div>
     </form>
   <//>`;
 }

@@ -3,7 +3,6 @@ import { html, Drawn, Text, useEffect, useLayoutEffect, useMemo, useRef, useStat
 import { tree, place, scale, ticks, isFolded, ROW, GAP } from './layout.js';
 import { labelsWidth, INDENT } from './labels.js';
 import { Bars, describe, looks, EDGE } from './bars.js';
-import { goesOn } from './model.js';
 import { arrows } from './arrows.js';
 import { t } from './words.js';
 import { plain } from './text.js';
@@ -154,7 +153,7 @@ export function Lanes({ model, n, live, selected, choose, goTo, reads, waits, se
     const own = lane.bars.some((/** @type {any} */ one) => model.nodes[one.node].node === selected) ? selected : '';
     const grows = coming || lane.bars.some((/** @type {any} */ one) => one.n1 === null);
     const status = (lane.ended ? lane.ended[0] <= n : n >= model.events) ? lane.status : 'open';
-    const is = [lane, status, looks(lane, model, n, recovered), goesOn(model, n), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
+    const is = [lane, status, looks(lane, model, n, recovered), n >= model.events, own, said, scaled, unit, grows ? to : 0, from, until, width, labels, coming];
     return html`<${Drawn} key=${lane.key} is=${is} draw=${() => html`<div class=${`lane d${Math.min(4, lane.depth)} kind-${lane.kind} was-${status}`}
           style=${`transform:translateY(${lane.y}px);height:${lane.height}px`}>
           <div class="lane-label" style=${`width:${labels}px;padding-left:${10 + lane.depth * INDENT}px`} title=${plain(lane.title)}>

@@ -9,7 +9,7 @@
  * @typedef {{started: Moment | null, ended: Moment | null, cut?: boolean, after?: number, fault?: {kind: string, message: string} | null, cancelled?: boolean,
  *   reused?: number, of?: number, opened?: {from: string, start: number, end: number}, published?: string, tokens?: number, calls: Call[],
  *   asks: Question[], join?: any, paths?: any}} Visit
- * @typedef {{node: string, id: string, name: string, frame: number, thread: string | null, kind: string, skipped?: string | null, status: string,
+ * @typedef {{node: string, id: string, name: string, frame: number, thread: string | null, kind: string, skipped?: string | null, status: string, isReused: boolean,
  *   visits: Visit[]}} TNode
  * @typedef {{name: string, which: string | null, key: string | null, opener: number | null, began: Moment | null, ended: Moment | null,
  *   status: string}} Frame
@@ -58,7 +58,7 @@ function cutOff(visit, next) {
 function readNode(node, zero) {
   const id = node.id ?? node.name;
   return {
-    node: node.name, id, name: node.title ?? id, frame: node.frame, thread: node.thread ?? null, kind: kindOf(node.does ?? NONE), skipped: node.skipped, status: node.status,
+    node: node.name, id, name: node.title ?? id, frame: node.frame, thread: node.thread ?? null, kind: kindOf(node.does ?? NONE), skipped: node.skipped, status: node.status, isReused: Boolean(node.reused?.whole),
     visits: (node.visits ?? NONE).map((/** @type {any} */ visit, /** @type {number} */ at, /** @type {any[]} */ all) => cutOff(readVisit(visit, zero), point(all[at + 1]?.began, zero))),
   };
 }
@@ -126,24 +126,30 @@ export function visitAt(node, n) {
   return null;
 }
 
+/** The words of the server for where a node stands now. @type {Record<string, string>} */
+const NOW = { done: 'ran', retrying: 'again', asking: 'asks', queued: 'running', not_started: 'future' };
+
 /**
- * How a visit stood at an event, in one word; the words are those of `graph RUN`.
- * @param {Visit} visit @param {number} n @param {boolean} driven
+ * How a visit stood at an event, in one word; the words are those of `graph RUN`. Where the node stands now is what the server says, as it says it on
+ * the command line; before that, what had begun went on.
+ * @param {TNode} node @param {Visit} visit @param {number} n @param {Model} model
  */
-export function standing(visit, n, driven) {
+export function standing(node, visit, n, model) {
   if (by(visit.ended, n)) {
     if (visit.cut) return 'stopped';
     if (visit.cancelled) return 'cancelled';
     if (visit.fault) return 'failed';
-    return visit.reused && visit.reused >= (visit.of ?? 0) ? 'reused' : 'ran';
+    const isReused = visit === node.visits.at(-1) ? node.isReused : visit.reused && visit.reused >= (visit.of ?? 0);
+    return isReused ? 'reused' : 'ran';
   }
+  if (n >= model.events && visit === node.visits.at(-1)) return NOW[node.status] ?? node.status;
   if (visit.asks.some((ask) => by(ask.asked, n) && !by(ask.closed, n))) return 'asks';
   if (!by(visit.started, n)) return 'future';
   for (const call of visit.calls) {
     const attempt = latest(call, n);
     if (attempt && !by(attempt.ended, n) && attempt.after_ms) return 'again';
   }
-  return driven ? 'running' : 'stopped';
+  return 'running';
 }
 
 /** @param {Call} call @param {number} n @returns {Attempt | undefined} */
@@ -167,8 +173,17 @@ export function doing(visit, n) {
 /** How a run stands, in one word: one that goes on by itself, but that nobody drives, has stopped. @param {{status: string, driven?: boolean}} run */
 export const statusOf = (run) => (run.status === 'running' && run.driven === false ? 'stopped' : run.status);
 
-/** Whether what has begun by an event goes on: before the last one it did, since it has gone on. @param {Model} model @param {number} n */
-export const goesOn = (model, n) => n < model.events || model.driven;
+/** Whether a run has ended. @param {{status: string}} run */
+export const isOver = (run) => ['completed', 'failed', 'cancelled'].includes(run.status);
+
+/** The last visit of each node. @param {Model} model */
+const lastVisits = (model) => model.nodes.flatMap((node) => node?.visits.at(-1) ?? []);
+
+/** How many calls are under way now. @param {Model} model */
+export const underWay = (model) => lastVisits(model).reduce((sum, visit) => sum + visit.calls.filter((call) => call.attempts.length && !call.attempts.at(-1)?.ended).length, 0);
+
+/** How many questions are open now. @param {Model} model */
+export const openQuestions = (model) => lastVisits(model).reduce((sum, visit) => sum + visit.asks.filter((ask) => !ask.closed).length, 0);
 
 /** How often a visit had to try again, up to an event. @param {Visit} visit @param {number} n */
 export function retries(visit, n) {
@@ -178,40 +193,50 @@ export function retries(visit, n) {
 }
 
 /**
- * Most nodes run once, and then end: of these, when they begin and end tells how many stand where, without a look at each.
- * @typedef {{begun: Int32Array, ended: Map<string, Int32Array>, others: TNode[]}} Counts
+ * Most nodes run once, and then end: of these, when they begin and end tells how many stand where, without a look at each. Nodes that only hold
+ * others (loops, forks, subgraphs) are not counted beside what they hold.
+ * @typedef {{begun: Int32Array, ended: Map<string, Int32Array>, others: TNode[], skipped: number, idle: number}} Counts  `idle` never began
  * @type {WeakMap<TNode[], Counts>}
  */
 const counts = new WeakMap();
 
-/** @param {TNode[]} nodes @returns {Counts} */
-function countsOf(nodes) {
-  const known = counts.get(nodes);
+/** @param {Model} model @returns {Counts} */
+function countsOf(model) {
+  const known = counts.get(model.nodes);
   if (known) return known;
+  // One that failed by itself, and not of what it holds, is counted.
+  const [openers, broken] = [new Set(), new Set()];
+  for (const frame of model.frames) {
+    openers.add(frame?.opener);
+    if (frame?.status === 'failed') broken.add(frame.opener);
+  }
   /** @type {number[]} */
   const begun = [];
   /** @type {Map<string, number[]>} */
   const ended = new Map();
   /** @type {TNode[]} */
   const others = [];
-  for (const node of nodes) {
+  let [skipped, idle] = [0, 0];
+  model.nodes.forEach((node, at) => {
+    if (openers.has(at) && (broken.has(at) || !node.visits.at(-1)?.fault)) return;
     const [visit, more] = node.visits;
     const from = visit?.started;
-    const plain = from && !more && !visit.asks.length && !visit.calls.some((call) => call.attempts.some((one) => one.after_ms));
-    if (!plain || (visit.ended && visit.ended[0] < from[0])) {
-      if (visit || node.skipped) others.push(node);
-      continue;
+    const isPlain = from && visit.ended && visit.ended[0] >= from[0] && !more && !visit.asks.length && !visit.calls.some((call) => call.attempts.some((one) => one.after_ms));
+    if (!isPlain) {
+      if (visit) others.push(node);
+      else if (node.skipped) skipped++;
+      else idle++;
+      return;
     }
     begun.push(from[0]);
-    if (!visit.ended) continue;
-    const word = standing(visit, visit.ended[0], true);
+    const word = standing(node, visit, visit.ended?.[0] ?? 0, model);
     const same = ended.get(word);
-    if (same) same.push(visit.ended[0]);
-    else ended.set(word, [visit.ended[0]]);
-  }
+    if (same) same.push(visit.ended?.[0] ?? 0);
+    else ended.set(word, [visit.ended?.[0] ?? 0]);
+  });
   const sorted = (/** @type {number[]} */ all) => Int32Array.from(all).sort();
-  const made = { begun: sorted(begun), ended: new Map([...ended].map(([word, all]) => [word, sorted(all)])), others };
-  counts.set(nodes, made);
+  const made = { begun: sorted(begun), ended: new Map([...ended].map(([word, all]) => [word, sorted(all)])), others, skipped, idle };
+  counts.set(model.nodes, made);
   return made;
 }
 
@@ -231,7 +256,7 @@ export function upTo(sorted, n) {
  * @param {Model} model @param {number} n @returns {Record<string, number>}
  */
 export function tally(model, n) {
-  const { begun, ended, others } = countsOf(model.nodes);
+  const { begun, ended, others, skipped, idle } = countsOf(model);
   /** @type {Record<string, number>} */
   const all = {};
   let going = upTo(begun, n);
@@ -240,11 +265,14 @@ export function tally(model, n) {
     if (over) all[word] = over;
     going -= over;
   }
-  if (going) all[goesOn(model, n) ? 'running' : 'stopped'] = (all[goesOn(model, n) ? 'running' : 'stopped'] ?? 0) + going;
+  if (going) all.running = going;
+  if (n >= model.events && skipped) all.skipped = skipped;
+  // All that had to run has run: what has not is on branches that were not taken.
+  if (n >= model.events && idle && model.status === 'completed') all['not-taken'] = idle;
   for (const node of others) {
     const visit = visitAt(node, n);
-    const word = visit ? standing(visit, n, goesOn(model, n)) : node.skipped && n >= model.events ? 'skipped' : null;
-    if (word) all[word] = (all[word] ?? 0) + 1;
+    const word = visit ? standing(node, visit, n, model) : 'future';
+    if (word !== 'future') all[word] = (all[word] ?? 0) + 1;
   }
   return all;
 }

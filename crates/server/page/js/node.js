@@ -2,7 +2,7 @@
 import { html, Text, Status, Problem, useAsked } from './ui.js';
 import { Json, Long } from './json.js';
 import { Content, ToolCall } from './thread.js';
-import { goesOn, standing, visitAt } from './model.js';
+import { standing, visitAt } from './model.js';
 import { source } from './source.js';
 import { t, wordOf } from './words.js';
 import { plain } from './text.js';
@@ -57,7 +57,7 @@ function Waits({ of, title, choose }) {
 export function NodePanel({ model, run, node, n, at, explain, choose }) {
   const told = model.nodes.find((one) => one?.node === node);
   const visit = told && visitAt(told, n);
-  const word = visit ? standing(visit, n, goesOn(model, n)) : told?.skipped ? 'skipped' : 'waits';
+  const word = visit ? standing(told, visit, n, model) : told?.skipped ? 'skipped' : 'waits';
   const moved = `${word}/${visit?.calls.length}/${visit?.ended?.[0]}`;
   // What had not begun is asked for as it is now, which is known of it in any case, and nothing that came later is shown.
   const then = at !== null && told && visitAt(told, at) ? at : null;

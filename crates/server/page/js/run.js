@@ -9,9 +9,10 @@ import { Markdown } from './markdown.js';
 import { Ask } from './inbox.js';
 import { Fork } from './fork.js';
 import { Message } from './message.js';
+import { Cancel } from './cancel.js';
 import { evolutionOf } from './evolution.js';
 import { follow } from './live.js';
-import { tally, sourceOf, forkedAt, statusOf, visitAt } from './model.js';
+import { isOver, tally, sourceOf, forkedAt, statusOf, visitAt } from './model.js';
 import { source, connection } from './source.js';
 import { route, adjust, link, go } from './route.js';
 import { t, wordOf } from './words.js';
@@ -31,7 +32,7 @@ function story(event) {
 function Head({ run, model, n, then, live, act }) {
   const viewer = useStore(connection).role === 'viewer' || Boolean(source.sealed);
   const counts = tally(model, n);
-  const ended = model.status !== 'running' && model.status !== 'waiting';
+  const ended = isOver(model);
   const status = n < model.events ? 'running' : statusOf(model);
   return html`<header class="run-head">
     <div class="run-title"><h1><${Text} of=${model.name ?? model.run_id} max=${120} /></h1><${Status} of=${status} why=${status === 'stopped' ? t('stopped-why') : ''} />
@@ -46,11 +47,11 @@ function Head({ run, model, n, then, live, act }) {
       ${run?.parent && !source.sealed && html`<span>${t('begun-by')} <a href=${link('run', run.parent)}><${Text} of=${run.parent} max=${60} /></a></span>`}
       ${sourceOf(model) && html`<span>${t('fork-of')} ${source.sealed ? html`<${Text} of=${sourceOf(model)} max=${60} />` : html`<a href=${link('run', sourceOf(model) ?? '', { at: forkedAt(model) ? forkedAt(model) - 1 : undefined })}><${Text} of=${sourceOf(model)} max=${60} /></a> · <a href=${link('diff', '', { a: sourceOf(model), b: model.run_id })}>${t('compare')}</a>`}</span>`}
       ${run?.saved?.model_calls + run?.saved?.tool_calls > 0 && html`<span class="is-reused">↺ ${t('saved-calls', { n: run.saved.model_calls + run.saved.tool_calls })}</span>`}
-      <span class="counts">${['running', 'asks', 'again', 'failed', 'cancelled', 'reused', 'ran'].filter((word) => counts[word]).map((word) => html`<span class=${`is-${word}`}>${counts[word]} ${t(word)}</span>`)}</span></div>
+      <span class="counts">${['running', 'asks', 'again', 'failed', 'cancelled', 'stopped', 'skipped', 'not-taken', 'reused', 'ran'].filter((word) => counts[word]).map((word) => html`<span class=${`is-${word}`}>${counts[word]} ${t(word)}</span>`)}</span></div>
     ${!viewer && html`<div class="run-acts">
-      ${model.driven && !ended && html`<button type="button" class="danger" onClick=${() => act('cancel')}>${t('cancel')}</button>`}
-      ${!model.driven && status !== 'completed' && status !== 'waiting' && live && html`<button type="button" class="primary" onClick=${() => act('resume')}>${t('resume')}</button>`}
-      <button type="button" onClick=${() => act('fork')}>${live ? t('fork') : t('fork-here', { n })}</button></div>`}
+      <${Cancel} model=${model} cancel=${() => act('cancel')} />
+      ${live && run?.can_resume && html`<button type="button" class="primary" onClick=${() => act('resume')}>${t('resume')}</button>`}
+      <button type="button" class=${live && ended && !run?.can_resume ? 'primary' : ''} onClick=${() => act('fork')}>${live ? t('fork') : t('fork-here', { n })}</button></div>`}
   </header>`;
 }
 
@@ -107,19 +108,6 @@ const ALL = 100;
 /** Whether a value was read. @param {{why: string}} wait */
 const isRead = (wait) => /\breads\b/.test(wait.why);
 
-/**
- * Who had been shown what by an event: of each node whose model was asked, the messages that its calls, which had been made by then, were shown.
- * @param {any} model @param {any[]} explained @param {number} n @returns {{node: string, shown: [number, number][]}[]}
- */
-function seersOf(model, explained, n) {
-  const nodes = new Map(model.nodes.map((/** @type {any} */ node) => [node?.node, node]));
-  return explained.flatMap((node) => {
-    const calls = (nodes.get(node.node)?.visits.at(-1)?.calls ?? []).filter((/** @type {any} */ call) => call.kind === 'model');
-    const made = (node.saw ?? []).filter((/** @type {any} */ _, /** @type {number} */ i) => !calls[i] || calls[i].attempts[0]?.at[0] <= n);
-    return made.length ? [{ node: node.node, shown: made.flatMap((/** @type {any} */ call) => call.shown ?? []) }] : [];
-  });
-}
-
 export function Run() {
   const { id, query } = useStore(route);
   const { model, error, streams } = follow(id);
@@ -146,7 +134,7 @@ export function Run() {
   const [run, told] = got ?? [];
   // The threads of that moment, and with them what they say: until it is known which there were, those of the moment before are shown.
   const { value: listed } = useAsked(() => (model && late !== null ? source.threads(id, { at: late }) : Promise.resolve(undefined)), [id, late]);
-  // Whom nodes waited for and whose messages they saw is asked of those that are seen, once: what of it had happened by a moment the timeline tells.
+  // Whom nodes waited for is asked of those that are seen, once: what of it had happened by a moment the timeline tells.
   const [seen, setSeen] = useState(/** @type {string[]} */ ([]));
   const whom = useMemo(() => (model && model.nodes.length <= ALL ? model.nodes.map((/** @type {any} */ node) => node.node) : seen), [model, seen]);
   const reading = useRef(0);
@@ -166,7 +154,6 @@ export function Run() {
   const own = ownOf?.node === query.node ? ownOf : undefined;
   const reads = useMemo(() => (explained ?? []).flatMap((/** @type {any} */ node) => node.waited_for.filter(isRead).map((/** @type {any} */ w) => ({ from: w.node, to: node.node }))), [explained]);
   const waits = useMemo(() => (own?.waited_for ?? []).filter((/** @type {any} */ w) => !isRead(w)).map((/** @type {any} */ w) => ({ from: w.node, to: query.node })), [own]);
-  const seers = useMemo(() => (model ? seersOf(model, explained ?? [], late ?? model.events) : undefined), [model, explained, late]);
   const saw = own?.saw;
   const goTo = (/** @type {number | null} */ to) => adjust({ at: to === null || (model && to >= model.events && !model.driven) ? undefined : to });
   const choose = (/** @type {string | null} */ node) => adjust({ node: node ?? undefined });
@@ -211,7 +198,7 @@ export function Run() {
     <div class=${`below${tab === '=' ? '' : ' two'}`}>
       <section class="threads" aria-label=${t('threads')}>
         <${ThreadTabs} at=${tab} of=${tabs} choose=${(/** @type {string} */ name) => adjust({ tab: name })} label=${t('threads')} />
-        ${tab === '=' ? result : readAt === undefined ? html`<p class="muted busy">${t('loading')}</p>` : html`<${Read} run=${id} thread=${tab} seers=${seers} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${readAt} total=${rows[tab]?.messages ?? 0} mark=${rows[tab]?.mark} live=${live && model.driven} chooseNode=${choose}
+        ${tab === '=' ? result : readAt === undefined ? html`<p class="muted busy">${t('loading')}</p>` : html`<${Read} run=${id} thread=${tab} beat=${explainAt} saw=${saw} adopted=${adopted} n=${source.sealed ? n : 0} at=${readAt} total=${rows[tab]?.messages ?? 0} mark=${rows[tab]?.mark} live=${live && model.driven} chooseNode=${choose}
           edit=${source.sealed || viewer ? undefined : (message) => act('fork', { message })} streamed=${streams.length ? streams.filter((one) => (threadOf(model, one.node, names) ?? 'main') === tab) : NONE} />`}
       </section>
       ${query.node && html`<aside class="panel" aria-label=${t('node')}><${NodePanel} ...${{ model, run: id, node: query.node, n, at: late, explain: own, choose }} /></aside>`}

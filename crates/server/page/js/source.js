@@ -128,10 +128,14 @@ const served = {
   threads: (run, query) => ask('GET', `/runs/${part(run)}/threads${search(query)}`),
   /** @param {string} run @param {string} thread @param {any} query */
   thread: (run, thread, query) => ask('GET', `/runs/${part(run)}/threads/${part(thread)}${search(query)}`),
+  /** Whose models were shown each message of a page of a thread. @param {string} run @param {string} thread @param {any} query */
+  readers: (run, thread, query) => ask('GET', `/runs/${part(run)}/threads/${part(thread)}/readers${search(query)}`),
   /** @param {string} run @param {string} node @param {any} query */
   node: (run, node, query) => ask('GET', `/runs/${part(run)}/nodes/${part(node)}${search(query)}`),
   /** Of these nodes whom they waited for, and what each call of their models was shown. @param {string} run @param {string[]} nodes @param {number | null} [at] */
   explain: (run, nodes, at) => ask('GET', `/runs/${part(run)}/explain?${new URLSearchParams([...nodes.map((node) => ['node', node]), ...(at ? [['at', String(at)]] : [])])}`),
+  /** The nodes that made calls again in a fork, each with why. @param {string} run */
+  reruns: (run) => ask('GET', `/runs/${part(run)}/explain?afresh=yes`),
   /** @param {string} run @param {any} query */
   events: (run, query) => ask('GET', `/runs/${part(run)}/events${search(query)}`),
   follow,

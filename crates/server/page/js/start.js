@@ -33,7 +33,8 @@ function asked(text) {
     const inputs = JSON.parse(text)?.inputs;
     if (!inputs || typeof inputs !== 'object' || Array.isArray(inputs) || !Object.keys(inputs).length) return null;
     const properties = Object.fromEntries(Object.entries(inputs).map(([name, one]) => [name, one && typeof one === 'object' ? one : {}]));
-    return { type: 'object', properties, required: Object.keys(properties).filter((name) => properties[name].default === undefined) };
+    // An input that is left out gets its default: only a text can be empty and sent as such.
+    return { type: 'object', properties, required: Object.keys(properties).filter((name) => properties[name].default === undefined || properties[name].type !== 'string') };
   } catch {
     return null;
   }
@@ -66,8 +67,16 @@ export function Start() {
   const named = Boolean(name) && text === kept;
   const schema = useMemo(() => asked(text), [text]);
   const shape = JSON.stringify(schema);
+  const shown = useRef(/** @type {any} */ (null));
   useEffect(() => {
-    if (schema) setInputs((/** @type {any} */ was) => ({ ...initial(schema), ...Object.fromEntries(Object.entries(was).filter(([key]) => key in schema.properties)) }));
+    const before = shown.current;
+    shown.current = schema;
+    // What was typed stays, if the input is still of the type that it was.
+    const stays = (/** @type {string} */ key, /** @type {any} */ value) => {
+      const [is, was] = [schema.properties[key], before?.properties[key]];
+      return is && was && is.type === was.type && JSON.stringify(value) !== JSON.stringify(initial(was));
+    };
+    if (schema) setInputs((/** @type {any} */ was) => ({ ...initial(schema), ...Object.fromEntries(Object.entries(was).filter(([key, value]) => stays(key, value))) }));
   }, [shape]);
   useEffect(() => {
     if (!text.trim()) return setChecked(null);
@@ -85,7 +94,7 @@ export function Start() {
     setBusy(true);
     setTrouble(null);
     try {
-      const made = await source.start({ ...(named ? { name } : { document: text }), inputs, ...(model ? { options: { model } } : {}) });
+      const made = await source.start({ ...(named ? { name } : { document: text }), inputs: schema ? inputs : {}, ...(model ? { options: { model } } : {}) });
       go('run', made.run_id);
     } catch (problem) {
       setTrouble(problem);
@@ -100,7 +109,7 @@ export function Start() {
       </div>
       <div class="start-inputs">
         <h2>${t('inputs')}</h2>
-        ${schema ? html`<${Field} schema=${schema} value=${inputs} set=${(/** @type {any} */ next) => setInputs(next ?? {})} top=${true} />` : html`<p class="muted">${checked ? t('no-inputs') : t('inputs-later')}</p>`}
+        ${schema ? html`<${Field} key=${shape} schema=${schema} value=${inputs} set=${(/** @type {any} */ next) => setInputs(next ?? {})} top=${true} />` : html`<p class="muted">${checked ? t('no-inputs') : t('inputs-later')}</p>`}
         <div class="field"><label for="start-model">${t('its-model')}</label><input id="start-model" type="text" placeholder=${t('as-configured')} value=${model} onInput=${(event) => setModel(event.target.value)} /></div>
         <${Problem} of=${trouble?.diagnostics ? null : trouble} />
         <p role="status" class=${wrong ? 'bad' : 'muted'}>${!text.trim() ? '' : wrong ? t('n-errors', { n: found.length }) : found.length ? t('n-warnings', { n: found.length }) : checked ? t('no-findings') : ''}</p>

@@ -53,3 +53,6 @@ export function brief(text, most = 120) {
   const line = all.slice(0, most * 4).trim().split('\n', 1)[0];
   return line.length > most || line.length < all.trim().length ? line.slice(0, most) + '…' : line;
 }
+
+/** Whether a message is among those that were shown. @param {[number, number][] | undefined} shown @param {any} message */
+export const isShown = (shown, message) => message.number !== undefined && (shown ?? []).some(([from, to]) => from <= message.number && message.number <= to);

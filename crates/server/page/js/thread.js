@@ -1,11 +1,11 @@
 /** A thread as a conversation: who said each message, where it came from, and who saw it (S-23). */
-import { html, Text, useEffect, useMemo, useRef, useState } from './ui.js';
+import { html, Text, useAsked, useEffect, useMemo, useRef, useState } from './ui.js';
 import { Virtual } from './virtual.js';
 import { LONGEST, Markdown } from './markdown.js';
 import { Json, Long } from './json.js';
 import { source } from './source.js';
 import { t } from './words.js';
-import { plain } from './text.js';
+import { isShown, plain } from './text.js';
 import { count } from './format.js';
 
 const PAGE = 100;
@@ -48,12 +48,6 @@ export function ToolCall({ call }) {
 const callsOf = (saw, message) =>
   (saw ?? []).flatMap((call, i) => (isShown(call.shown, message) ? [{ n: i + 1, effect: call.effect }] : []));
 
-/** Which other nodes' models were shown a message. @param {{node: string, shown: [number, number][]}[] | undefined} seers @param {any} message */
-const seenBy = (seers, message) => (seers ?? []).filter((one) => one.node !== message.node && isShown(one.shown, message)).map((one) => one.node);
-
-/** Whether a message is among those that were shown. @param {[number, number][] | undefined} shown @param {any} message */
-const isShown = (shown, message) => message.number !== undefined && (shown ?? []).some(([from, to]) => from <= message.number && message.number <= to);
-
 function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }) {
   const role = ['user', 'assistant', 'system', 'tool'].includes(message.role) ? message.role : 'user';
   const from = message.node;
@@ -64,7 +58,7 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }
       ${from ? html`<button type="button" class="from" title=${t('from-node-why')} onClick=${() => chooseNode(from)}><${Text} of=${from} max=${80} /></button>` : role === 'user' && html`<span class="from task">${t('the-task')}</span>`}
       ${adopted && html`<span class="tag" title=${t('adopted-why')}>↳ <${Text} of=${adopted} max=${60} /></span>`}
       <span class="grow"></span>
-      ${seen?.length > 0 && html`<span class="seen" title=${t('seen-why')}>${t('seen-by')} ${seen.slice(0, 4).map((node, i) => html`${i ? ', ' : ''}<button type="button" onClick=${() => chooseNode(node)}><${Text} of=${node} max=${30} /></button>`)}${seen.length > 4 ? ` +${seen.length - 4}` : ''}</span>`}
+      ${seen?.of > 0 && html`<span class="seen" title=${t('seen-why')}>${t('seen-by')} ${seen.nodes.slice(0, 4).map((node, i) => html`${i ? ', ' : ''}<button type="button" onClick=${() => chooseNode(node)}><${Text} of=${node} max=${30} /></button>`)}${seen.of > 4 ? ` +${seen.of - 4}` : ''}</span>`}
       ${calls.length > 0 && html`<span class="seen calls" title=${plain(calls.map((/** @type {any} */ call) => call.effect).join(', '))}>◉ ${t('shown-to', { calls: calls.length > 6 ? `${calls[0].n}–${calls[calls.length - 1].n}` : calls.map((/** @type {any} */ call) => call.n).join(', ') })}</span>`}
       ${message.n && html`<span class="muted mono n" title=${t('event')}>#${message.n}</span>`}
       ${edit && message.content && html`<button type="button" class="ghost small" title=${t('edit-fork-why')} onClick=${() => edit(message)}>${t('edit-fork')}</button>`}
@@ -76,10 +70,11 @@ function Message({ message, at, chooseNode, edit, chosen, seen, adopted, calls }
 
 /**
  * @param {{run: string, thread: string, n: number, total: number, mark?: string, live: boolean, chooseNode: (node: string) => void, edit?: (message: any) => void,
- *   at: number | null, streamed?: {node: string, text: string}[], seers?: {node: string, shown: [number, number][]}[],
- *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props  `mark` stands for which messages it has
+ *   at: number | null, streamed?: {node: string, text: string}[], beat: string,
+ *   saw?: {effect: string, shown: [number, number][]}[], adopted?: {from: string, count: number} | null}} props  `mark` stands for which messages it has, `beat` for when it is
+ *   asked again whose models were shown them
  */
-export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at, streamed = [], seers, saw, adopted }) {
+export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at, streamed = [], beat, saw, adopted }) {
   const [, again] = useState(0);
   const [trouble, setTrouble] = useState(null);
   /**
@@ -122,8 +117,12 @@ export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at
       },
     );
   };
+  const [range, setRange] = useState(/** @type {[number, number]} */ ([0, 0]));
+  const { value: readers } = useAsked(() => (total ? source.readers(run, thread, { from: range[0] * PAGE, limit: (range[1] - range[0] + 1) * PAGE, at }).then((/** @type {any} */ got) => ({ ...got, key })) : Promise.resolve(undefined)), [key, total > 0, ...range, beat]);
+  const readersOf = (/** @type {number} */ i) => (readers?.key === key ? readers.readers[i - readers.from] : undefined);
   const need = (/** @type {number} */ from, /** @type {number} */ to) => {
     const [low, high] = [Math.floor(from / PAGE), Math.floor(Math.max(from, to) / PAGE)];
+    setRange((was) => (was[0] === low && was[1] === high ? was : [low, Math.min(high, low + 9)]));
     for (const page of kept.asked.keys()) {
       if (page >= low - BESIDE && page <= high + BESIDE) continue;
       kept.asked.delete(page);
@@ -143,6 +142,6 @@ export function Thread({ run, thread, n, total, mark, live, chooseNode, edit, at
             <${Long} of=${one.text.slice(-6000)} lines=${60} mono=${false} /></article>`;
         }
         const message = kept.messages[i];
-        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${seenBy(seers, message)} calls=${callsOf(saw, message)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
+        return message ? html`<${Message} message=${message} at=${i + 1} chooseNode=${chooseNode} edit=${edit} chosen=${message.n === n} seen=${readersOf(i)} calls=${callsOf(saw, message)} adopted=${i < (adopted?.count ?? 0) ? adopted?.from : ''} />` : html`<div class="message empty" aria-hidden="true"></div>`;
       }} />`;
 }

@@ -124,7 +124,7 @@ export function Text({ of, max = 0 }) {
 
 const STATUS_SIGN = {
   running: '●', completed: '✓', failed: '✕', cancelled: '⊘', waiting: '◆', asks: '◆', ran: '✓', reused: '↺',
-  again: '⟳', waits: '…', queued: '…', skipped: '⤼', stopped: '◌', future: '·',
+  again: '⟳', waits: '…', queued: '…', skipped: '⤼', stopped: '◌', future: '·', 'not-taken': '·',
 };
 
 /** A status, by colour, sign and word: never by colour alone. */
