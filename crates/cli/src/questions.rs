@@ -1,4 +1,4 @@
-//! Questions on the terminal at which a run is driven, once nothing else of it can go on (C-13, E-21).
+//! Questions on the terminal at which a run is driven, once nothing else of it can go on (C-13, C-32, E-21).
 //!
 //! `approve`, `answer` and `edit` say what each kind shows and takes; what is read and who may interrupt it is here.
 
@@ -126,10 +126,13 @@ impl<'a> Questions<'a> {
 
     /// The heading of a question: its first line beside the kind, the others below it.
     fn head(&self, kind: &str, prompt: &str) {
-        let prompt: String = prompt.chars().take(crate::asks::LINE).collect();
-        let mut lines = prompt.trim_end().lines().map(|line| one_line(line, usize::MAX));
+        let mut shown: String = prompt.chars().take(crate::asks::LINE).collect();
+        if shown.len() < prompt.len() {
+            shown.push('…');
+        }
+        let mut lines = shown.trim_end().lines().map(|line| one_line(line, usize::MAX));
         let first = lines.next().unwrap_or_default();
-        let more: String = lines.map(|line| format!("  {line}\n")).collect();
+        let more: String = lines.map(|line| format!("  | {line}\n")).collect();
         self.ui.error_text(&format!("\n{} {first}\n", self.ui.paint("1;35", kind)));
         self.ui.error_lines(&more);
     }

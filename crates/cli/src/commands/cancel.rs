@@ -1,4 +1,4 @@
-//! `selvedge cancel`: ends a run (C-12, E-13), also one that another process drives (E-43).
+//! `selvedge cancel`: ends a run (C-12, C-30, E-13), also one that another process drives (E-43).
 
 use crate::args::{CancelArgs, Common};
 use crate::block_on::block_on;

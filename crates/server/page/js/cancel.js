@@ -1,4 +1,4 @@
-/** Ending a run: asked once more in place, with what is lost by it (S-26). */
+/** Ending a run: asked once more in place, with what is lost by it (S-41). */
 import { html, useLayoutEffect, useRef, useState } from './ui.js';
 import { isOver, openQuestions, underWay } from './model.js';
 import { t } from './words.js';

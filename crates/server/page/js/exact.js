@@ -1,4 +1,4 @@
-/** JSON that is typed: what is sent is all of the text that is shown, or nothing (S-26). */
+/** JSON that is typed: what is sent is all of the text that is shown, or nothing (S-40). */
 
 /**
  * The value of a text. `error` is the key of the words for what is wrong: the text is not JSON, has a key twice, or has a number that would be rounded.

@@ -1,4 +1,4 @@
-/** Forms made from a JSON Schema: what it asks for, as fields; what is no plain field, as JSON (S-25, S-26). */
+/** Forms made from a JSON Schema: what it asks for, as fields; what is no plain field, as JSON (S-25, S-26, S-40). */
 import { html, Text, useEffect, useLayoutEffect, useRef, useState } from './ui.js';
 import { isExact, readJson } from './exact.js';
 import { t } from './words.js';

@@ -29,7 +29,9 @@ pub(super) fn advice(fault: &Fault) -> &'static str {
         FaultKind::UnknownTool => "name the folder that has the tool (--tools DIR)",
         FaultKind::JoinUnmet => "see below which paths failed, and why",
         FaultKind::UnknownOutcome => "find out whether the call had happened before it is made again",
-        FaultKind::Cancelled => "run the document anew if it is wanted after all",
+        FaultKind::Cancelled => {
+            "a cancelled run can't be resumed: fork it to keep what it did, or run the document again"
+        }
         FaultKind::BudgetExceeded => "allow the run more, if that much is meant",
         // Nothing else forbade it.
         FaultKind::Denied if said_no(fault) => "answer yes the next time it asks, if it is wanted after all",

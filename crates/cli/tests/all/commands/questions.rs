@@ -162,9 +162,9 @@ fn several_questions_are_asked_in_turn() {
     place.run(&["replay", "r"]).exits(0);
 }
 
-/// C-32, C-04: each answer has its own time, a question that is shown later is waited for from then on, and lines of a prompt stay lines.
+/// C-04: each answer has its own time, a question that is shown later is waited for from then on, and lines of a prompt stay lines.
 #[test]
-fn an_answer_has_its_own_time() {
+fn c32_an_answer_has_its_own_time() {
     let place = Place::new();
     let prompt = "Shall it?\nThe first line\n\u{1b}[31mthe second";
     asking(
@@ -183,7 +183,7 @@ fn an_answer_has_its_own_time() {
     says_line(&terminal, "y\n");
     finish(child).exits(0);
     let said = seen.lock().unwrap().clone();
-    assert!(said.contains("Shall it?\r\n  The first line\r\n  \\u{1b}[31mthe second\r\n"), "{said:?}");
+    assert!(said.contains("Shall it?\r\n  | The first line\r\n  | \\u{1b}[31mthe second\r\n"), "{said:?}");
 
     let events = place.run(&["show", "r", "--events", "--json"]).exits(0).json();
     let answered = |node: &str| {
@@ -206,9 +206,9 @@ fn an_answer_has_its_own_time() {
     place.run(&["replay", "r"]).exits(0);
 }
 
-/// C-30: a cancel at a terminal says what is lost, and takes a yes.
+/// A cancel at a terminal says what is lost, and takes a yes.
 #[test]
-fn a_cancel_asks_first() {
+fn c30_a_cancel_asks_first() {
     let place = Place::new();
     asking(&place, &[("a", json!({"kind": "approve", "prompt": "Shall it?"}))]);
     place.run(&["run", "flow.json", "--run-id", "r", "--json"]).exits(3);
