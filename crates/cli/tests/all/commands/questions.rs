@@ -188,7 +188,8 @@ fn c32_an_answer_has_its_own_time() {
     let events = place.run(&["show", "r", "--events", "--json"]).exits(0).json();
     let answered = |node: &str| {
         let mut events = events["events"].as_array().unwrap().iter();
-        let event = events.find(|event| event["kind"] == "answered" && event["node"] == node).unwrap();
+        let of = |event: &&Value| event["ask"] == format!("f~1[{node}]/{node}/ask");
+        let event = events.find(|event| event["kind"] == "answered" && of(event)).unwrap();
         let at = event["at"].as_str().unwrap();
         let part = |range: std::ops::Range<usize>| at[range].parse::<i64>().unwrap();
         ((part(11..13) * 60 + part(14..16)) * 60 + part(17..19)) * 1000 + part(20..23)
