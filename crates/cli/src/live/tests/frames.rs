@@ -231,7 +231,7 @@ fn the_record_at_the_end_says_what_was_used() {
     made.replies("load");
     assert_eq!(
         super::super::frame::summary(&made.view),
-        "2 of 3 nodes done, 2 model calls, 2400+68 tokens, cost 0.0050"
+        "2 nodes ran, 1 stopped, 2 model calls, 2400+68 tokens, cost 0.0050"
     );
 }
 

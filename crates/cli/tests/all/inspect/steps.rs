@@ -252,10 +252,10 @@ fn counts_are_the_same_everywhere() {
     let place = place();
     task(&place, json!({}));
     let told = place.run(&["run", "task.json", "--run-id", "r"]).exits(1);
-    assert!(!told.stderr.contains("5 of 5"), "{told:?}");
-    let counts = "done, 1 failed, 1 skipped";
+    assert!(!told.stderr.contains("5 nodes ran"), "{told:?}");
+    let counts = "3 nodes ran, 1 failed, 1 skipped";
     let shown = place.run(&["show", "r"]).exits(0).stdout;
-    assert!(shown.contains(&format!("3 of 5 {counts}, steps dialect")), "{shown}");
+    assert!(shown.contains(&format!("{counts}, steps dialect")), "{shown}");
     let explained = place.run(&["explain", "r"]).exits(0).stdout;
-    assert!(explained.contains(&format!("3 of 5 nodes {counts}, ")), "{explained}");
+    assert!(explained.contains(&format!("{counts}, ")), "{explained}");
 }
