@@ -8,7 +8,7 @@ use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::schema::{self, Unchecked};
-use selvedge_engine::template::{self, Path, Placeholder, RESERVED_ROOTS, Seg, TemplateError, is_name};
+use selvedge_engine::template::{self, Path, Placeholder, RESERVED_ROOTS, Seg, Slip, TemplateError, is_name};
 use selvedge_engine::{Graph, ToolDef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -174,44 +174,85 @@ pub(crate) fn unfinished(
     finding.help("close it, or write \\{{ or \\${ for the characters themselves")
 }
 
-/// D-09: texts that are one brace short of a placeholder. They would go out word for word, so where their path means
-/// something (`means`: its first name is a step's or a value's), that is likely a slip.
-pub(crate) fn half_closed(
+/// D-09: texts that are almost placeholders. They would go out word for word, so they are likely slips if their first
+/// name means something (`means`: it is a step's or a value's).
+pub(crate) fn slips(
     text: &str,
     means: impl Fn(&str) -> bool,
     place_of: impl Fn(std::ops::Range<usize>) -> Span,
 ) -> Vec<Finding> {
-    if !closes_by_one(text) {
+    // Most texts have no opening, and need no second parse.
+    if !text.contains("{{") && !text.contains("${") {
         return Vec::new();
     }
-    let found = template::half_closed(text).into_iter();
-    let layer = |root: &str| matches!(root, "inputs" | "metadata");
-    let found = found.filter(|found| {
-        let root = &*found.path.root;
-        layer(root) || means(root) || names_output(&found.path)
-    });
-    let finding = |found: Placeholder| {
-        let place = place_of(found.offset..found.offset + found.raw.len());
-        let message = format!("{} is text: one brace is missing at its end", found.raw);
-        let finding = Finding::warning("D-09", "half-closed-placeholder", place, message);
-        finding
-            .help(format!("write {}}} for the value, or \\{} if it is meant as text", found.raw, found.raw))
-    };
-    found.map(finding).collect()
+    let found = template::slips(text).into_iter();
+    let layer = |slip: &Slip| slip.goes_on && matches!(&*slip.root, "inputs" | "metadata");
+    let output = |slip: &Slip| slip.is_half_closed && slip.meant.as_ref().is_some_and(names_output);
+    let found = found.filter(|slip| means(&slip.root) || layer(slip) || output(slip));
+    found.map(|slip| almost_placeholder(&slip, place_of(slip.offset..slip.offset + slip.raw.len()))).collect()
 }
 
-/// Whether a single brace is the next one behind a double one: most texts have none, and need no second parse.
-fn closes_by_one(text: &str) -> bool {
-    text.match_indices("{{").any(|(at, _)| {
-        let inner = text.get(at + 2..).unwrap_or_default();
-        let next = inner.find(['{', '}']).and_then(|brace| inner.get(brace..)).unwrap_or_default();
-        next.starts_with('}') && !next.starts_with("}}")
+fn almost_placeholder(slip: &Slip, place: Span) -> Finding {
+    let raw = &slip.raw;
+    if slip.is_half_closed {
+        let message = format!("{raw} is text: one brace is missing at its end");
+        let finding = Finding::warning("D-09", "half-closed-placeholder", place, message);
+        return finding.help(format!("write {raw}}} for the value, or \\{raw} if it is meant as text"));
+    }
+    let message =
+        format!("{raw} is text: it begins with the name {}, but is no placeholder", shown(&slip.root));
+    let finding = Finding::warning("D-09", "almost-placeholder", place, message);
+    finding.help(match &slip.meant {
+        Some(path) => format!("write {{{{{path}}}}} for the value, or \\{raw} if it is meant as text"),
+        None => format!(
+            "a placeholder is names with dots and brackets only: {{{{a.b[0][\"c d\"]}}}}; write \\{raw} if it is meant as text"
+        ),
     })
 }
 
 /// Whether a path goes on with `.output` or `.outputs`, which can only mean a step, unless a value has its first name.
 pub(crate) fn names_output(path: &Path) -> bool {
     matches!(path.rest.first(), Some(Seg::Key(key)) if matches!(key.as_ref(), "output" | "outputs"))
+}
+
+/// P-25: a name that only a result of unknown fields can bring. A warning if it is almost a name that there is, or goes
+/// on with `.output` and so means a node. `names` are those that there are, and about how many.
+pub(crate) fn hardly_supplied<'n>(
+    placeholder: &Placeholder,
+    name: &str,
+    place: Span,
+    (count, names): (usize, impl FnOnce() -> Vec<Cow<'n, str>>),
+    diagnostics: &mut Diagnostics,
+) {
+    const SHORT: usize = 6;
+    let mut near = None;
+    let names = if diagnostics.may_search(count) { names() } else { Vec::new() };
+    let mut known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    known.sort_unstable();
+    if let Some(found) = meant(name, &known) {
+        let letters = found.chars().count();
+        let is_near = letters >= SHORT || strsim::osa_distance(name, found) == 1 || alike(name, found);
+        near = Some(found).filter(|_| is_near);
+    }
+    let help = match near {
+        Some(near) => format!("did you mean {}?", shown(near)),
+        None if names_output(&placeholder.path) => {
+            "write the id of an earlier node before `.output`".to_owned()
+        }
+        None => return,
+    };
+    let message = format!(
+        "nothing is known to supply {}: only a result whose fields are not declared could have {}",
+        placeholder.raw,
+        shown(name)
+    );
+    diagnostics.push(Finding::warning("P-25", "unknown-placeholder", place, message).help(help));
+}
+
+/// Whether two names differ only in case, `_` and `-`.
+fn alike(one: &str, other: &str) -> bool {
+    let bare = |text: &str| text.to_lowercase().replace(['_', '-'], "");
+    bare(one) == bare(other)
 }
 
 /// P-25: no metadata, no input, no declared output, and no earlier result whose fields are unknown. `names` are those
@@ -235,8 +276,7 @@ pub(crate) fn nothing_supplies<'n>(
         Some(near) => format!("did you mean {}?", shown(near)),
         None if for_model && !known.is_empty() => format!("names: {}", listed(&known)),
         None if formula => {
-            "declare it in `inputs` or `metadata`, set it in a VARIABLE node before, or ask with `has`"
-                .to_owned()
+            "declare it in `inputs` or `metadata`, or set it in a VARIABLE node before".to_owned()
         }
         None => {
             format!(

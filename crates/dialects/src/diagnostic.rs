@@ -152,6 +152,8 @@ pub struct Diagnostics {
     of_code: BTreeMap<(Severity, &'static str), Kept>,
     errors: usize,
     warnings: usize,
+    /// Names that were searched for near ones, see [`Diagnostics::may_search`].
+    compared: usize,
     /// Those about other files that the document names, with their places there.
     elsewhere: Vec<Diagnostic>,
 }
@@ -212,6 +214,15 @@ impl Diagnostics {
         const COMPARED: usize = 500_000;
         let seen = self.of_code.get(&(Severity::Error, code)).map_or(0, |kept| kept.seen);
         seen <= Self::KEPT_OF_A_CODE && (seen + 1).saturating_mul(names) <= COMPARED.max(names)
+    }
+
+    /// Whether so many names may still be searched for what was meant by one that a result may bring: the cost of all
+    /// such searches of a document is limited.
+    pub(crate) fn may_search(&mut self, names: usize) -> bool {
+        const COMPARED: usize = 500_000;
+        let may = self.compared == 0 || self.compared + names <= COMPARED;
+        self.compared += if may { names.max(1) } else { 0 };
+        may
     }
 
     /// Whether there is an error among the findings.

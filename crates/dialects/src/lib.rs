@@ -35,6 +35,7 @@
 //! ```
 
 pub mod agent;
+mod arguments;
 mod capabilities;
 mod checks;
 pub mod compile;

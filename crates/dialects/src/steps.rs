@@ -3,7 +3,6 @@
 //! [`read`] makes a typed [`StepsDoc`] of a document's JSON; [`compile`] checks it as a whole and lowers it.
 //! [`compile_more`] does the same with steps that a model wrote while the task ran.
 
-mod arguments;
 mod check;
 pub(crate) mod doc;
 mod lower;

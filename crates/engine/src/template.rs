@@ -26,7 +26,7 @@
 //! | `{{{{x}}}}` | `{`, the value, `}` |
 //! | `${{ x }}` | `$`, the value |
 //! | `{{}}`, `{{a b}}`, `{{#if x}}`, `${a:-b}`, `{{a.}}`, `{{a[ 0 ]}}` | text |
-//! | `{{x} y` | text ([`half_closed`] finds it) |
+//! | `{{x} y`, `{{a['k']}}`, `{{a \| f}}` | text ([`slips`] finds it) |
 //! | `{{x`, `{{ x }`, `${x` at the end of the text | an error: unfinished |
 //! | `{{a.`, `{{a["b`, `{{` at the end of the text | text: no path is followed by the end |
 //!
@@ -43,6 +43,7 @@ mod layers;
 mod parse;
 mod path;
 mod render;
+mod slip;
 mod unresolved;
 
 #[cfg(test)]
@@ -51,8 +52,9 @@ mod tests;
 pub use json::{JsonTemplate, JsonTemplateError, ResolveError};
 pub(crate) use layers::start;
 pub use layers::{Layers, Miss, StepView, lookup};
-pub use parse::{TemplateError, half_closed};
+pub use parse::{TemplateError, slips};
 pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify, is_name};
 pub use render::{OnMissing, Placeholder, Template};
+pub use slip::Slip;
 pub(crate) use unresolved::kind;
 pub use unresolved::{Unresolved, Why};

@@ -27,6 +27,9 @@ pub(super) fn check(
                 .push(checks::unfinished(error, |range| place_in_string(source.text(), query.span, range)));
         }
     };
+    let place = |part| place_in_string(source.text(), query.span, part);
+    let found = checks::slips(&query.value, |name| known.contains(name), place);
+    found.into_iter().for_each(|finding| diagnostics.push(finding));
     for placeholder in template.placeholders() {
         let name = named(&placeholder.path);
         if !known.contains(name) {

@@ -4,6 +4,7 @@
 use super::doc::{NodeKind, PlanDoc, PlanNode};
 use super::lower::MAIN;
 use crate::ToolSource;
+use crate::arguments::{self, Arguments};
 use crate::checks::{self, Kind};
 use crate::diagnostic::listed;
 use crate::diagnostic::shown;
@@ -175,9 +176,8 @@ impl<'p> Check<'p, '_> {
     fn node_tools(&mut self, node: &'p PlanNode) {
         if let NodeKind::ToolFirst { tool, args } = &node.kind
             && let Some(def) = self.tool(node, tool)
-            && let Some(args) = args
         {
-            self.arguments(&def, args);
+            self.arguments(&def, tool.span, args.as_ref());
         }
         let has_model = node.task_prompt.is_some();
         for tool in &node.tools {
@@ -227,28 +227,14 @@ impl<'p> Check<'p, '_> {
         Some(def)
     }
 
-    /// Arguments without placeholders can be held against the tool's schema now (D-15).
-    fn arguments(&mut self, def: &ToolDef, args: &crate::Node<'static>) {
-        let mut open = false;
-        args.each_string(&mut |text, _| {
-            open |= Template::parse(text).map_or(true, |text| text.placeholders().next().is_some());
-        });
-        if open {
-            return;
-        }
+    /// D-15: arguments against the tool's schema.
+    fn arguments(&mut self, def: &ToolDef, tool: Span, args: Option<&crate::Node<'static>>) {
         let steps = self.schema_steps;
         let read = || Schema::new(&def.input_schema, steps).ok();
         let Some(schema) = self.schemas.entry(def.name.clone()).or_insert_with(read) else { return };
-        let refused = match schema.violation(&args.to_value()) {
-            Ok(violation) => violation.map(|violation| violation.message),
-            Err(excess) => Some(format!("to hold them against its schema {excess}")),
-        };
-        if let Some(error) = refused {
-            let message = format!("tool {} will refuse these arguments: {error}", shown(&def.name));
-            let finding = Finding::warning("D-15", "arguments-refused", args.span, message);
-            self.diagnostics
-                .push(finding.help("see its input schema; the call would be the fault `input_error`"));
-        }
+        let given = args.map(|root| Arguments { root, template: None });
+        let found = arguments::refusals(def, schema, given, tool, |span| span, false);
+        found.into_iter().for_each(|finding| self.diagnostics.push(finding));
     }
 
     fn template(&mut self, node: Option<&PlanNode>, text: &Spanned<Arc<str>>) {
@@ -268,9 +254,9 @@ impl<'p> Check<'p, '_> {
                 for (placeholder, span) in template.placeholders().zip(spans) {
                     self.placeholder(node, placeholder, span);
                 }
-                let means = |name: &str| self.ids.contains_key(name) || self.may_have(name, false);
+                let means = |name: &str| self.ids.contains_key(name) || self.has(name);
                 let place = |part| place_in_string(self.source.text(), literal, part);
-                let found = checks::half_closed(text, means, place);
+                let found = checks::slips(text, means, place);
                 found.into_iter().for_each(|finding| self.diagnostics.push(finding));
             }
         }
@@ -279,7 +265,13 @@ impl<'p> Check<'p, '_> {
     fn placeholder(&mut self, node: Option<&PlanNode>, placeholder: &Placeholder, span: Span) {
         match classify(&placeholder.path, |id| self.ids.contains_key(id)) {
             Root::StepOutput { step, rest } => {
-                let Some(&index) = self.ids.get(step) else { return };
+                let Some(&index) = self.ids.get(step) else {
+                    // A node around the plan is among the known names.
+                    if !self.known.contains(step) {
+                        self.unsupplied(placeholder, step, span, false);
+                    }
+                    return;
+                };
                 if self.known.contains(step) {
                     self.diagnostics.push(Kind::NODE.hidden_name(step, span));
                 }
@@ -309,13 +301,13 @@ impl<'p> Check<'p, '_> {
             }
             Root::Inputs { name, .. } => {
                 if !self.known.contains(name) {
-                    self.nothing_supplies(placeholder, name, span);
+                    self.unsupplied(placeholder, name, span, false);
                 }
             }
             Root::Metadata { name, .. } => {
                 self.reads(name);
-                if !self.may_have(name, node.is_some() && self.unknown_sync) {
-                    self.nothing_supplies(placeholder, name, span);
+                if !self.has(name) {
+                    self.unsupplied(placeholder, name, span, node.is_some() && self.unknown_sync);
                 }
             }
             Root::Name { name, .. } => {
@@ -326,8 +318,8 @@ impl<'p> Check<'p, '_> {
                     self.diagnostics.push(finding);
                 }
                 let unknown = node.is_some() && (self.unknown_sync || self.unknown_result);
-                if !self.may_have(name, unknown) {
-                    self.nothing_supplies(placeholder, name, span);
+                if !self.has(name) {
+                    self.unsupplied(placeholder, name, span, unknown);
                 }
             }
         }
@@ -360,18 +352,24 @@ impl<'p> Check<'p, '_> {
         }
     }
 
-    fn may_have(&self, name: &str, unknown: bool) -> bool {
-        unknown || self.known.contains(name) || self.supplied.contains_key(name)
+    /// Whether something is known to bring the name.
+    fn has(&self, name: &str) -> bool {
+        self.known.contains(name) || self.supplied.contains_key(name)
     }
 
-    fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span) {
+    /// A name that nothing is known to bring; `may`: a result of unknown fields could (P-25).
+    fn unsupplied(&mut self, placeholder: &Placeholder, name: &str, span: Span, may: bool) {
         let Self { known, supplied, ids, diagnostics, .. } = self;
         let count = known.len() + supplied.len() + ids.len();
         let names = || {
             let names = known.iter().chain(ids.keys()).map(|name| Cow::Borrowed(*name));
             names.chain(supplied.keys().map(|name| Cow::Borrowed(name.as_str()))).collect()
         };
-        checks::nothing_supplies(placeholder, name, span, (count, names), false, diagnostics);
+        if may {
+            checks::hardly_supplied(placeholder, name, span, (count, names), diagnostics);
+        } else {
+            checks::nothing_supplies(placeholder, name, span, (count, names), false, diagnostics);
+        }
     }
 
     /// What the node's result can bring to later placeholders (D-05, D-07).

@@ -4,9 +4,9 @@ mod order;
 mod placeholders;
 mod typed;
 
-use super::arguments;
 use super::doc::{Parameters, Step};
 use crate::ToolSource;
+use crate::arguments::{self, Arguments};
 use crate::checks::Kind;
 use crate::diagnostic::listed;
 use crate::diagnostic::shown;
@@ -168,13 +168,10 @@ impl<'p> Check<'p, '_> {
     /// Arguments against the tool's schema (D-15); a call without any is held against it too.
     fn arguments(&mut self, step: &'p Step, parameters: Option<&'p Parameters>, tool: &'p Spanned<Arc<str>>) {
         let (Some(def), Some(schema)) = self.known(&tool.value) else { return };
-        for refusal in arguments::refusals(&def, &schema, parameters) {
-            let place =
-                parameters.map_or(tool.span, |given| given.place(refusal.place.unwrap_or(given.root.span)));
-            let message = format!("tool {} will refuse {}", shown(&def.name), refusal.why);
-            let finding = Finding::error("D-15", "arguments-refused", place, message);
-            self.diagnostics.push(finding.help(refusal.help));
-        }
+        let given = parameters.map(|own| Arguments { root: &own.root, template: own.template() });
+        let place = |span| parameters.map_or(span, |own| own.place(span));
+        let found = arguments::refusals(&def, &schema, given, tool.span, place, self.for_model);
+        found.into_iter().for_each(|finding| self.diagnostics.push(finding));
         if let Some(parameters) = parameters.filter(|_| self.complete) {
             self.types(step, &def, parameters);
         }

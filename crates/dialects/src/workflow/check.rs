@@ -6,13 +6,12 @@ use super::links::Take;
 use super::placeholders::{At, Scope, Texts};
 use super::{joins, loops};
 use crate::ToolSource;
+use crate::arguments::{self, Arguments};
 use crate::checks::Kind;
 use crate::diagnostic::shown;
 use crate::json::{Node, Span};
 use crate::{Diagnostics, Finding, Source};
-use selvedge_engine::ToolDef;
 use selvedge_engine::schema::Schema;
-use selvedge_engine::template::Template;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -122,8 +121,8 @@ impl<'s> Check<'s, '_> {
             Does::Tool { tool, args, .. } => {
                 if let Some(args) = args {
                     self.json(args, at);
-                    self.arguments(tool, args);
                 }
+                self.arguments(tool, args.as_ref());
             }
             Does::Fork(fork) => {
                 if let ForkOf::Each { over, .. } = &fork.of {
@@ -131,9 +130,14 @@ impl<'s> Check<'s, '_> {
                 }
             }
             Does::LoopStart(repeat) => {
-                match &repeat.times {
-                    Rounds::Over(value) | Rounds::Count(value) => self.json(value, at),
-                    Rounds::While(formula) => self.texts().condition_of_loop(formula, at),
+                match (&repeat.times, at.point) {
+                    (Rounds::Over(value) | Rounds::Count(value), _) => self.json(value, at),
+                    // It is asked after each iteration, too, and sees what that has set.
+                    (Rounds::While(formula), Point::Begun(vertex)) => {
+                        let after = At { point: Point::Succeeded(vertex), ..at };
+                        self.texts().condition_of_loop(formula, after);
+                    }
+                    (Rounds::While(formula), _) => self.texts().condition_of_loop(formula, at),
                 }
                 loops::limit(node, repeat, self.diagnostics);
             }
@@ -257,29 +261,14 @@ impl<'s> Check<'s, '_> {
         }
     }
 
-    /// Arguments without placeholders can be held against the tool's schema now (D-15).
-    fn arguments(&mut self, tool: &Text, args: &Node<'static>) {
+    /// D-15: arguments against the tool's schema.
+    fn arguments(&mut self, tool: &Text, args: Option<&Node<'static>>) {
         let Some(def) = self.tools().def(&tool.value) else { return };
-        let mut open = false;
-        args.each_string(&mut |text, _| {
-            open |= Template::parse(text).map_or(true, |text| text.placeholders().next().is_some());
-        });
-        if open {
-            return;
-        }
         let steps = self.schema_steps;
-        let read = |def: &ToolDef| Schema::new(&def.input_schema, steps).ok();
-        let Some(schema) = self.looked.read.entry(def.name.clone()).or_insert_with(|| read(&def)) else {
-            return;
-        };
-        let refused = match schema.violation(&args.to_value()) {
-            Ok(violation) => violation.map(|violation| violation.message),
-            Err(excess) => Some(format!("to hold them against its schema {excess}")),
-        };
-        if let Some(error) = refused {
-            let message = format!("tool {} will refuse these arguments: {error}", shown(&def.name));
-            let help = "see its input schema; the call would be the fault `input_error`";
-            self.warn("D-15", "arguments-refused", args.span, message, help);
-        }
+        let read = || Schema::new(&def.input_schema, steps).ok();
+        let Some(schema) = self.looked.read.entry(def.name.clone()).or_insert_with(read) else { return };
+        let given = args.map(|root| Arguments { root, template: None });
+        let found = arguments::refusals(&def, schema, given, tool.span, |span| span, false);
+        found.into_iter().for_each(|finding| self.diagnostics.push(finding));
     }
 }

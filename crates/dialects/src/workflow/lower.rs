@@ -217,7 +217,7 @@ fn seen_from(
     (scope, at): (&Scope<'_>, At),
     is_own: impl Fn(&str) -> bool,
 ) -> Map<String, Value> {
-    let around = scope.all_names(at).into_iter().map(String::from).filter(|name| !is_own(name));
+    let around = scope.visible(at).into_iter().map(String::from).filter(|name| !is_own(name));
     own.into_iter().chain(around).map(|name| (name, Value::Null)).collect()
 }
 

@@ -5,47 +5,112 @@ use super::regions::{Kind, Regions};
 use crate::ToolSource;
 use crate::json::{Span, Spanned};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The number of a path or an iteration.
 const INDEX: &str = "index";
 
-/// What is known of the names that may have a value somewhere in a region.
-#[derive(Clone, Default)]
+/// What the vertices of a region bring, by name.
+#[derive(Default)]
 pub(super) struct Names {
-    known: HashSet<String>,
-    /// Results may bring any name.
-    unknown: bool,
+    /// What an iteration or a path is given.
+    given: HashSet<String>,
+    /// Names of `runtime_metadata`, each with the vertices that may set it.
+    variables: HashMap<String, Vec<usize>>,
+    /// Fields of results, each with the vertices whose result may have it (D-07's last look-up).
+    fields: HashMap<String, Vec<usize>>,
+    /// Vertices that may set any variable.
+    any_variable: Vec<usize>,
+    /// Vertices whose result may have any field.
+    any_field: Vec<usize>,
+}
+
+/// Where a name may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Supply {
+    /// Nothing can bring it.
+    Nothing,
+    /// A result may bring any name.
+    Unknown,
+    /// Something is known to bring it.
+    Known,
+}
+
+/// When what a vertex brings is there.
+pub(super) trait Ran {
+    /// Whether a vertex may have set a variable by then.
+    fn set(&self, vertex: usize) -> bool;
+    /// Whether a vertex may have a result by then.
+    fn has_result(&self, vertex: usize) -> bool;
 }
 
 impl Names {
-    pub(super) fn may_have(&self, name: &str) -> bool {
-        self.unknown || self.known.contains(name)
+    /// Where the name may come from; `fields`: results are looked at, too.
+    pub(super) fn supply(&self, name: &str, ran: &impl Ran, fields: bool) -> Supply {
+        let set = |vertex: &usize| ran.set(*vertex);
+        let has_result = |vertex: &usize| fields && ran.has_result(*vertex);
+        let known = self.given.contains(name)
+            || self.variables.get(name).is_some_and(|by| by.iter().any(set))
+            || self.fields.get(name).is_some_and(|by| by.iter().any(has_result));
+        if known {
+            Supply::Known
+        } else if self.any_variable.iter().any(set) || self.any_field.iter().any(has_result) {
+            Supply::Unknown
+        } else {
+            Supply::Nothing
+        }
     }
 
-    /// Whether something is known to set it.
+    /// Whether something in the region sets it, at whatever time.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.known.contains(name)
+        self.given.contains(name) || self.variables.contains_key(name)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.known.iter().map(String::as_str)
+    /// The names that may be there by then.
+    pub(super) fn at<'n>(&'n self, ran: &impl Ran) -> impl Iterator<Item = &'n str> {
+        let variables = self.variables.iter().filter(|(_, by)| by.iter().any(|vertex| ran.set(*vertex)));
+        let fields = self.fields.iter().filter(|(_, by)| by.iter().any(|vertex| ran.has_result(*vertex)));
+        self.given.iter().chain(variables.chain(fields).map(|(name, _)| name)).map(String::as_str)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.known.len()
+        self.given.len() + self.variables.len() + self.fields.len()
     }
 
-    fn add(&mut self, other: &Names) {
-        self.known.extend(other.known.iter().cloned());
-        self.unknown |= other.unknown;
+    fn add(&mut self, vertex: usize, brought: &Brought) {
+        for (names, more) in [(&mut self.variables, &brought.variables), (&mut self.fields, &brought.fields)]
+        {
+            more.iter().for_each(|name| names.entry(name.clone()).or_default().push(vertex));
+        }
+        self.any_variable.extend(brought.any_variable.then_some(vertex));
+        self.any_field.extend(brought.any_field.then_some(vertex));
+    }
+}
+
+/// What one vertex brings.
+#[derive(Clone, Default)]
+struct Brought {
+    variables: HashSet<String>,
+    fields: HashSet<String>,
+    any_variable: bool,
+    any_field: bool,
+}
+
+impl Brought {
+    fn extend(&mut self, other: &Brought) {
+        self.variables.extend(other.variables.iter().cloned());
+        self.fields.extend(other.fields.iter().cloned());
+        self.any_variable |= other.any_variable;
+        self.any_field |= other.any_field;
     }
 
-    fn bring<'n>(&mut self, id: &str, names: impl Iterator<Item = &'n str>) {
+    /// Fields that the node declares (D-05).
+    fn declared<'n>(&mut self, id: &str, names: impl Iterator<Item = &'n str>) {
         for name in names {
-            self.known.insert(format!("{id}_{name}"));
-            self.known.insert(name.to_owned());
+            self.variables.insert(format!("{id}_{name}"));
+            self.variables.insert(name.to_owned());
+            self.fields.insert(name.to_owned());
         }
     }
 }
@@ -53,29 +118,32 @@ impl Names {
 /// The names of each region, without those of the regions around it. A loop shares the variables of the region around it, and
 /// what a path sets stays in it.
 pub(super) fn of(doc: &WorkflowDoc, regions: &Regions<'_>, tools: &dyn ToolSource) -> Vec<Names> {
-    let mut all: Vec<Names> = Vec::with_capacity(regions.all.len());
-    for region in &regions.all {
-        let mut names = Names::default();
-        for vertex in &region.vertices {
-            for node in [vertex.node, vertex.end].iter().take(if vertex.node == vertex.end { 1 } else { 2 }) {
-                doc.nodes.get(*node).into_iter().for_each(|node| brought(node, tools, &mut names));
-            }
-        }
-        all.push(names);
-    }
+    let mut all: Vec<Names> = regions.all.iter().map(|_| Names::default()).collect();
+    let mut bodies: HashMap<(usize, usize), Brought> = HashMap::new();
     // Inner regions come behind those that they are in.
     for (at, region) in regions.all.iter().enumerate().rev() {
-        if let (Kind::Body, Some((around, _)), Some(inner)) =
-            (region.kind, region.around, all.get(at).cloned())
-        {
-            all.get_mut(around).into_iter().for_each(|outer| outer.add(&inner));
+        let mut whole = Brought::default();
+        for (number, vertex) in region.vertices.iter().enumerate() {
+            let mut names = bodies.remove(&(at, number)).unwrap_or_default();
+            let opener = doc.nodes.get(vertex.node);
+            for node in [vertex.node, vertex.end].iter().take(if vertex.node == vertex.end { 1 } else { 2 }) {
+                let node = doc.nodes.get(*node);
+                node.into_iter().for_each(|node| brought(node, opener, tools, &mut names));
+            }
+            if region.kind == Kind::Body {
+                whole.extend(&names);
+            }
+            all.get_mut(at).into_iter().for_each(|all| all.add(number, &names));
+        }
+        if let (Kind::Body, Some(around)) = (region.kind, region.around) {
+            bodies.insert(around, whole);
         }
     }
     for (at, region) in regions.all.iter().enumerate() {
         let opener = region.around.and_then(|(around, vertex)| regions.all.get(around)?.vertices.get(vertex));
         let opener = opener.and_then(|vertex| doc.nodes.get(vertex.node));
         if let Some(names) = all.get_mut(at) {
-            names.known.extend(opener.into_iter().flat_map(given).map(str::to_owned));
+            names.given.extend(opener.into_iter().flat_map(given).map(str::to_owned));
         }
     }
     all
@@ -118,32 +186,42 @@ fn properties(schema: &Value) -> impl Iterator<Item = &str> {
     properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
 }
 
-fn brought(node: &WorkNode, tools: &dyn ToolSource, names: &mut Names) {
+/// What a node brings; `opener`: the fork, if it is a join.
+fn brought(node: &WorkNode, opener: Option<&WorkNode>, tools: &dyn ToolSource, names: &mut Brought) {
     let id = &*node.id.value;
     for tool in node.tools() {
         match tools.def(&tool.value).and_then(|def| def.output_params.clone()) {
-            Some(fields) => names.bring(id, fields.names().iter().map(AsRef::as_ref)),
-            None => names.unknown = true,
+            Some(fields) => names.declared(id, fields.names().iter().map(AsRef::as_ref)),
+            None => (names.any_variable, names.any_field) = (true, true),
         }
     }
     match &node.does {
-        Does::Variable(name, _) => drop(names.known.insert(name.value.to_string())),
+        Does::Variable(name, _) => drop(names.variables.insert(name.value.to_string())),
         Does::Join(join) => {
-            names.known.extend(join.exports.iter().map(|(name, _)| name.value.to_string()));
-            names.unknown = true;
+            names.variables.extend(join.exports.iter().map(|(name, _)| name.value.to_string()));
+            if let Some(Does::Fork(fork)) = opener.map(|node| &node.does)
+                && let ForkOf::Listed(paths) = &fork.of
+            {
+                names.fields.extend(paths.iter().map(|(path, _)| path.value.to_string()));
+            }
         }
         Does::Sub(sub) => {
-            names.known.extend(sub.outputs.iter().map(|(name, _)| name.value.to_string()));
-            names.unknown = true;
+            names.variables.extend(sub.outputs.iter().map(|(name, _)| name.value.to_string()));
+            names.any_field = true;
         }
-        Does::Llm(llm) => match &llm.output_schema {
-            Some(schema) => names.bring(id, properties(&schema.value)),
-            None => names.unknown = true,
-        },
+        Does::Llm(llm) => {
+            // An agent may call tools that it makes.
+            names.any_variable |= llm.agent.is_some();
+            match &llm.output_schema {
+                Some(schema) => names.declared(id, properties(&schema.value)),
+                None => names.any_field = true,
+            }
+        }
         Does::Ask(ask) => match &ask.schema {
-            Some(schema) => names.bring(id, properties(&schema.value)),
-            None => names.unknown = true,
+            Some(schema) => names.declared(id, properties(&schema.value)),
+            None => names.any_field = true,
         },
+        Does::End(Some(_)) => names.any_field = true,
         _ => {}
     }
 }

@@ -1,11 +1,11 @@
 //! What placeholders and expressions of a workflow name: nodes that have run by then, and values that there may be.
 
 use super::before::{Before, Order, Point};
-use super::doc::{Does, Formula, WorkflowDoc};
+use super::doc::{Does, Formula, InnerBody, WorkflowDoc};
 use super::ends;
 use super::links::{Links, Take};
-use super::names::{self, Names};
-use super::regions::{Regions, Vertex};
+use super::names::{self, Names, Ran, Supply};
+use super::regions::{Kind as RegionKind, Regions, Vertex};
 use super::result;
 use crate::ToolSource;
 use crate::checks::{self, Kind, names_output};
@@ -17,7 +17,7 @@ use crate::{Diagnostics, Finding, Source};
 use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A point of a region, where something is said.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Scope<'s> {
     pub(super) initial: HashSet<String>,
     names: Vec<Names>,
     orders: Vec<OnceCell<Order>>,
+    /// Ids of the nodes of inner documents, each with the node that runs the document.
+    inside: HashMap<&'s str, &'s str>,
     /// The workflow that it is a node of.
     pub(super) around: Option<(&'s Scope<'s>, At)>,
     pub(super) tools: &'s dyn ToolSource,
@@ -64,7 +66,8 @@ impl<'s> Scope<'s> {
         around: Option<(&'s Scope<'s>, At)>,
     ) -> Self {
         let orders = regions.all.iter().map(|_| OnceCell::new()).collect();
-        Self { doc, links, regions, initial, names: names::of(doc, regions, tools), orders, around, tools }
+        let (names, inside) = (names::of(doc, regions, tools), inside(doc));
+        Self { doc, links, regions, initial, names, orders, inside, around, tools }
     }
 
     fn order(&'s self, region: usize) -> Option<&'s Order> {
@@ -104,33 +107,128 @@ impl<'s> Scope<'s> {
         Seen::Node { scope: self, node, vertex: found, passed, failed }
     }
 
-    /// Whether a name may have a value at a place.
-    fn may_have(&'s self, name: &str, at: At) -> bool {
-        let set =
-            self.outwards(at).any(|at| self.names.get(at.region).is_some_and(|names| names.may_have(name)));
-        set || self.initial.contains(name)
-            || self.around.is_some_and(|(around, at)| around.may_have(name, at))
+    /// Where a name may come from at a place; `fields`: fields of results are looked at, too.
+    fn supply(&'s self, name: &str, at: At, fields: bool) -> Supply {
+        if self.initial.contains(name) {
+            return Supply::Known;
+        }
+        let own = self.here(at).map(|(names, moment)| names.supply(name, &moment, fields));
+        let around = self.around.map(|(around, at)| around.supply(name, at, fields));
+        own.chain(around).max().unwrap_or(Supply::Nothing)
+    }
+
+    /// The names of the place and of those around it, each with what has run there.
+    fn here(&'s self, at: At) -> impl Iterator<Item = (&'s Names, Moment<'s>)> {
+        self.outwards(at).filter_map(|At { region, point }| {
+            let moment = Moment { regions: self.regions, region, order: self.order(region)?, at: point };
+            Some((self.names.get(region)?, moment))
+        })
     }
 
     fn has_initial(&self, name: &str) -> bool {
         self.initial.contains(name) || self.around.is_some_and(|(around, _)| around.has_initial(name))
     }
 
+    /// The node that runs the document which has a node of that id, if the document is not this one.
+    fn runs(&self, id: &str) -> Option<&'s str> {
+        self.inside.get(id).copied().or_else(|| self.around.and_then(|(around, _)| around.runs(id)))
+    }
+
     /// All names at a place, those of nodes included.
-    pub(super) fn all_names(&'s self, at: At) -> Vec<Cow<'s, str>> {
-        let mut all: Vec<Cow<'s, str>> =
-            self.initial.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
-        for at in self.outwards(at) {
-            all.extend(self.names.get(at.region).into_iter().flat_map(Names::iter).map(Cow::Borrowed));
-        }
+    fn all_names(&'s self, at: At) -> Vec<Cow<'s, str>> {
+        let mut all = self.values(at);
         all.extend(self.doc.nodes.iter().map(|node| Cow::Borrowed(&*node.id.value)));
         all.extend(self.around.into_iter().flat_map(|(around, at)| around.all_names(at)));
         all
     }
 
+    /// The names that an inner document may see at a place: values, and nodes that may have run.
+    pub(super) fn visible(&'s self, at: At) -> Vec<Cow<'s, str>> {
+        let mut all = self.values(at);
+        let ids = self.doc.nodes.iter().map(|node| &*node.id.value);
+        let may_be_read = |id: &&str| match self.see(id, at) {
+            Seen::Node { passed, failed, .. } => failed || passed != Before::Never,
+            Seen::Outside | Seen::Value => false,
+        };
+        all.extend(ids.filter(may_be_read).map(Cow::Borrowed));
+        all.extend(self.around.into_iter().flat_map(|(around, at)| around.visible(at)));
+        all
+    }
+
+    fn values(&'s self, at: At) -> Vec<Cow<'s, str>> {
+        let initial = self.initial.iter().map(|name| Cow::Borrowed(name.as_str()));
+        let set = self
+            .here(at)
+            .flat_map(|(names, moment)| names.at(&moment).map(Cow::Borrowed).collect::<Vec<_>>());
+        initial.chain(set).collect()
+    }
+
     fn count(&self) -> usize {
         let own = self.names.iter().map(Names::len).sum::<usize>() + self.doc.nodes.len();
         own + self.around.map_or(0, |(around, _)| around.count())
+    }
+}
+
+/// A point of a region, for which it is asked what has run by then.
+struct Moment<'s> {
+    regions: &'s Regions<'s>,
+    region: usize,
+    order: &'s Order,
+    at: Point,
+}
+
+impl Moment<'_> {
+    fn is_body(&self, region: usize) -> bool {
+        self.regions.all.get(region).is_some_and(|region| region.kind == RegionKind::Body)
+    }
+
+    fn is_loop(&self, vertex: usize) -> bool {
+        let vertex = self.regions.all.get(self.region).and_then(|region| region.vertices.get(vertex));
+        vertex.and_then(|vertex| vertex.inner.first()).is_some_and(|inner| self.is_body(*inner))
+    }
+}
+
+impl Ran for Moment<'_> {
+    fn set(&self, vertex: usize) -> bool {
+        // An earlier iteration may have set it, and one that failed has left what those before it set.
+        self.is_body(self.region)
+            || self.has_result(vertex)
+            || self.is_loop(vertex)
+                && self.at != Point::Begun(vertex)
+                && self.order.passed(Point::Begun(vertex), self.at) != Before::Never
+    }
+
+    fn has_result(&self, vertex: usize) -> bool {
+        self.order.passed(Point::Succeeded(vertex), self.at) != Before::Never
+    }
+}
+
+/// The ids of the nodes of all inner documents, each with the node of this one that runs it.
+fn inside(doc: &WorkflowDoc) -> HashMap<&str, &str> {
+    let mut all = HashMap::new();
+    for node in &doc.nodes {
+        if let Does::Sub(sub) = &node.does {
+            each_inner_id(&sub.inner.body, &mut |id| {
+                all.insert(id, &*node.id.value);
+            });
+        }
+    }
+    all
+}
+
+fn each_inner_id<'b>(body: &'b InnerBody, visit: &mut impl FnMut(&'b str)) {
+    match body {
+        InnerBody::Workflow(doc) => {
+            for node in &doc.nodes {
+                visit(&node.id.value);
+                if let Does::Sub(sub) = &node.does {
+                    each_inner_id(&sub.inner.body, visit);
+                }
+            }
+        }
+        InnerBody::Plan(plan) => plan.nodes.iter().for_each(|node| visit(&node.id.value)),
+        InnerBody::Steps(task) => task.steps.iter().flatten().for_each(|step| visit(&step.id.value)),
+        InnerBody::Agent(_) => {}
     }
 }
 
@@ -154,9 +252,12 @@ impl<'s> Texts<'s, '_> {
                     self.reads(placeholder, span, at, false);
                 }
                 let scope = self.scope;
-                let means =
-                    |name: &str| !matches!(scope.see(name, at), Seen::Value) || scope.may_have(name, at);
-                let found = checks::half_closed(text, means, place);
+                let means = |name: &str| {
+                    !matches!(scope.see(name, at), Seen::Value)
+                        || scope.supply(name, at, true) == Supply::Known
+                        || scope.runs(name).is_some()
+                };
+                let found = checks::slips(text, means, place);
                 found.into_iter().for_each(|finding| self.diagnostics.push(finding));
             }
         }
@@ -164,7 +265,8 @@ impl<'s> Texts<'s, '_> {
 
     /// An expression.
     pub(super) fn formula(&mut self, formula: &Formula, at: At) {
-        let asks = formula.expression.source().contains("has(");
+        let source = formula.expression.source();
+        let asks = source.contains("has(");
         for (offset, path) in formula.expression.reads() {
             let span = self.place_of(formula, offset, path);
             if let Some(id) = self.spelt_out(formula.expression.source(), offset, path, at) {
@@ -178,6 +280,13 @@ impl<'s> Texts<'s, '_> {
                 return;
             }
             let placeholder = Placeholder { raw: path.to_string().into(), path: path.clone(), offset };
+            // `results["id"]` is the node of that id and nothing else.
+            let of_results = source.get(offset..).is_some_and(|text| text.starts_with("results"));
+            if of_results && *path.root != *"results" && matches!(self.scope.see(&path.root, at), Seen::Value)
+            {
+                self.no_node(&placeholder, &path.root, span, at);
+                continue;
+            }
             self.reads(&placeholder, span, at, asks);
         }
     }
@@ -229,12 +338,22 @@ impl<'s> Texts<'s, '_> {
                     self.nothing_supplies(placeholder, name, span, at);
                 }
             }
-            Root::Metadata { name, .. } | Root::Name { name, .. } => {
-                if !scope.may_have(name, at) || (names_output(&placeholder.path) && self.means_node(name, at))
-                {
-                    self.nothing_supplies(placeholder, name, span, at);
-                }
+            Root::Metadata { name, .. } => self.value(placeholder, name, (span, at), false),
+            Root::Name { name, .. } => self.value(placeholder, name, (span, at), true),
+        }
+    }
+
+    /// A name of no node that is seen (P-25, W-03); `fields`: fields of results are looked at, too.
+    fn value(&mut self, placeholder: &Placeholder, name: &str, (span, at): (Span, At), fields: bool) {
+        let scope = self.scope;
+        match scope.supply(name, at, fields) {
+            Supply::Known => {}
+            _ if fields && scope.runs(name).is_some() => self.no_node(placeholder, name, span, at),
+            Supply::Unknown if !(names_output(&placeholder.path) && self.means_node(name, at)) => {
+                let names = || scope.all_names(at);
+                checks::hardly_supplied(placeholder, name, span, (scope.count(), names), self.diagnostics);
             }
+            Supply::Unknown | Supply::Nothing => self.nothing_supplies(placeholder, name, span, at),
         }
     }
 
@@ -243,6 +362,21 @@ impl<'s> Texts<'s, '_> {
         let names = self.scope.all_names(at);
         let ids: Vec<&str> = self.scope.links.ids.keys().copied().collect();
         names.iter().all(|known| known != name) && meant(name, &ids).is_some()
+    }
+
+    /// A node that there is not, or that is inside of a document which another node runs (W-03).
+    fn no_node(&mut self, placeholder: &Placeholder, id: &str, span: Span, at: At) {
+        let Some(by) = self.scope.runs(id) else {
+            return self.nothing_supplies(placeholder, id, span, at);
+        };
+        let raw = &placeholder.raw;
+        let (id, by) = (shown(id), shown(by));
+        let message =
+            format!("{raw} looks into {by} from outside: {id} is a node of the document that {by} runs");
+        let finding = Finding::error("W-03", "looks-inside", span, message);
+        self.diagnostics.push(finding.help(format!(
+            "read the result of {by}; a `SUBGRAPH` that runs a workflow can hand out values with `outputs`"
+        )));
     }
 
     fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span, at: At) {
@@ -271,7 +405,7 @@ impl<'s> Texts<'s, '_> {
                 self.diagnostics.push(Finding::error("W-03", "looks-inside", span, message).help(help));
                 return;
             }
-            Seen::Value => return,
+            Seen::Value => return self.no_node(placeholder, step, span, at),
         };
         let set = |at: &At| scope.names.get(at.region).is_some_and(|names| names.has(step));
         let own = std::ptr::eq(scope, self.scope);

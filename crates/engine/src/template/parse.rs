@@ -10,6 +10,7 @@ use winnow::token::{any, one_of, take_while};
 
 use super::path::{Path, Seg, is_name_char, is_name_start};
 use super::render::{Part, Placeholder};
+use super::slip::{self, Slip};
 
 /// An unfinished placeholder: `{{` or `${`, a path, and then the end of the text (D-09). An error of the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,21 +59,17 @@ pub(super) fn parse(text: &str, ending: Ending) -> Result<Vec<Part>, TemplateErr
     parse_with(text, ending, |_| {})
 }
 
-/// What is written like a placeholder in double braces, but closed by one, so that it is text (D-09): a checker says so
-/// where the path means something. Offsets are bytes of `text`; nothing if it has an unfinished placeholder.
-pub fn half_closed(text: &str) -> Vec<Placeholder> {
+/// Finds what is text although it is written almost like a placeholder (D-09). A checker reports those whose first
+/// name means something. Offsets are bytes of `text`; empty if the text has an unfinished placeholder.
+pub fn slips(text: &str) -> Vec<Slip> {
     let mut found = Vec::new();
-    match parse_with(text, Ending::Text, |placeholder| found.push(placeholder)) {
+    match parse_with(text, Ending::Text, |slip| found.push(slip)) {
         Ok(_) => found,
         Err(_) => Vec::new(),
     }
 }
 
-fn parse_with(
-    text: &str,
-    ending: Ending,
-    mut half_closed: impl FnMut(Placeholder),
-) -> Result<Vec<Part>, TemplateError> {
+fn parse_with(text: &str, ending: Ending, mut slips: impl FnMut(Slip)) -> Result<Vec<Part>, TemplateError> {
     // Most texts are one part.
     let mut parts = Vec::with_capacity(1);
     let mut literal = String::new();
@@ -98,13 +95,13 @@ fn parse_with(
                 return Err(unfinished(offset, as_written, close));
             }
             Opening::HalfClosed { len, path } => {
-                let raw = Arc::from(here.split_at(len).0);
-                half_closed(Placeholder { raw, path, offset });
+                slips(Slip::half_closed(here.split_at(len).0, path, offset));
                 literal.push_str(here.split_at(1).0);
                 1
             }
             // One character, not the whole opening: the next one may begin a placeholder, as in `${{ x }}`.
             Opening::Text => {
+                slip::almost(here, offset).into_iter().for_each(&mut slips);
                 literal.push_str(here.split_at(1).0);
                 1
             }

@@ -36,13 +36,13 @@ impl<'p> Check<'p, '_> {
             self.placeholder(Some(step), placeholder, &place);
         }
         parameters.root.each_string(&mut |written, literal| {
-            self.half_closed(written, |part| parameters.part(text, literal, part));
+            self.slips(written, |part| parameters.part(text, literal, part));
         });
     }
 
-    fn half_closed(&mut self, text: &str, place: impl Fn(std::ops::Range<usize>) -> Span) {
+    fn slips(&mut self, text: &str, place: impl Fn(std::ops::Range<usize>) -> Span) {
         let means = |name: &str| self.is_step(name) || self.has(name);
-        let found = checks::half_closed(text, means, place);
+        let found = checks::slips(text, means, place);
         found.into_iter().for_each(|finding| self.diagnostics.push(finding));
     }
 
@@ -82,7 +82,7 @@ impl<'p> Check<'p, '_> {
                 for (placeholder, place) in template.placeholders().zip(places) {
                     self.placeholder(step, placeholder, &|| place);
                 }
-                self.half_closed(&text.value, |part| place_in_string(document, text.span, part));
+                self.slips(&text.value, |part| place_in_string(document, text.span, part));
             }
         }
     }
@@ -96,22 +96,20 @@ impl<'p> Check<'p, '_> {
             }
             Root::Inputs { name, .. } => {
                 if self.names.as_ref().is_some_and(|names| !names.contains(name)) {
-                    self.nothing_supplies(placeholder, name, place());
+                    self.unsupplied(placeholder, name, place(), false);
                 }
             }
             Root::Metadata { name, .. } => {
-                if !self.may_have(name, step.is_some()) {
-                    self.nothing_supplies(placeholder, name, place());
-                }
+                self.supplied(step, placeholder, name, place);
             }
             Root::Name { name, .. } => {
                 if checks::names_output(&placeholder.path) && !self.has(name) {
                     let message =
                         format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
                     self.unknown_step(name, place(), message);
-                } else if !self.may_have(name, step.is_some()) {
-                    self.nothing_supplies(placeholder, name, place());
-                } else if let Some(by) = step.and_then(|step| self.shadows(step, name)) {
+                } else if self.supplied(step, placeholder, name, place)
+                    && let Some(by) = step.and_then(|step| self.shadows(step, name))
+                {
                     let finding = checks::shadowed(&Kind::STEP, &placeholder.raw, name, by, place());
                     self.diagnostics.push(finding);
                 }
@@ -196,11 +194,23 @@ impl<'p> Check<'p, '_> {
             || self.prefixed(name).next().is_some()
     }
 
-    fn may_have(&self, name: &str, later: bool) -> bool {
-        self.has(name) || later && self.unknown
+    /// P-25: whether something may bring the name; a finding if nothing may, or if it is almost another name.
+    fn supplied(
+        &mut self,
+        step: Option<&Step>,
+        placeholder: &Placeholder,
+        name: &str,
+        place: Place<'_>,
+    ) -> bool {
+        let (has, may) = (self.has(name), step.is_some() && self.unknown);
+        if !has {
+            self.unsupplied(placeholder, name, place(), may);
+        }
+        has || may
     }
 
-    fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, place: Span) {
+    /// A name that nothing is known to bring; `may`: a result of unknown fields could.
+    fn unsupplied(&mut self, placeholder: &Placeholder, name: &str, place: Span, may: bool) {
         let Self { names, supplied, results, ids, earlier, for_model, diagnostics, .. } = self;
         let count = names.as_ref().map_or(0, HashSet::len) + supplied.len() + 2 * ids.len() + earlier.len();
         let known = || {
@@ -215,6 +225,10 @@ impl<'p> Check<'p, '_> {
             }
             known
         };
-        checks::nothing_supplies(placeholder, name, place, (count, known), *for_model, diagnostics);
+        if may {
+            checks::hardly_supplied(placeholder, name, place, (count, known), diagnostics);
+        } else {
+            checks::nothing_supplies(placeholder, name, place, (count, known), *for_model, diagnostics);
+        }
     }
 }

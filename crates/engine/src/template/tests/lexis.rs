@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::World;
-use crate::template::{JsonTemplate, Template, half_closed, is_name};
+use crate::template::{JsonTemplate, Template, is_name, slips};
 
 fn world() -> World {
     World::new(
@@ -162,14 +162,48 @@ fn unfinished() {
 fn half_closed_at_the_end() {
     for text in ["{{x}", "{{ x }", "{{x} \n", "{{{x}", "é {{x.y}"] {
         assert_eq!(Template::parse(text).unwrap().literal(), Some(text));
-        let [found] = &half_closed(text)[..] else { panic!("{text}") };
-        assert!(found.raw.starts_with("{{") && text[found.offset..].starts_with(&*found.raw), "{text}");
+        let [found] = &slips(text)[..] else { panic!("{text}") };
+        assert!(
+            found.is_half_closed
+                && found.raw.starts_with("{{")
+                && text[found.offset..].starts_with(&*found.raw),
+            "{text}"
+        );
         let written = serde_json::json!({"a": [text]});
         assert!(JsonTemplate::of_edition(1, &written).is_ok(), "{text}");
         let error = JsonTemplate::of_edition(0, &written).unwrap_err();
         assert!(error.error.message.contains("not closed"), "{error}");
     }
     assert_eq!(Template::parse("{{x}}}").unwrap().placeholders().count(), 1);
+}
+
+/// D-09: what is written almost like a placeholder, and the placeholder that is meant.
+#[test]
+fn almost_placeholders() {
+    for (text, meant) in [
+        ("{{list.output[0]['path']}}", Some("list.output[0].path")),
+        ("{{list.output|x}}", Some("list.output")),
+        ("{{ list.output | join(', ') }}", Some("list.output")),
+        ("{{list.output.-1}}", Some("list.output[-1]")),
+        ("{{ list . output }}", Some("list.output")),
+        ("${list[ 0 ].x}", Some("list[0].x")),
+        ("{{list?.output[k]}}", Some("list.output.k")),
+        ("{{list.output['odd key']}}", Some("list.output[\"odd key\"]")),
+        ("{{list.output[*]}}", None),
+        ("{{list.output or 'x'}}", None),
+        ("${list:-default}", None),
+    ] {
+        assert_eq!(Template::parse(text).unwrap().literal(), Some(text));
+        let found = slips(&format!("é {text} {{{{x}}}}"));
+        let [slip] = &found[..] else { panic!("{text}: {found:?}") };
+        assert_eq!((&*slip.raw, slip.offset, &*slip.root), (text, 3, "list"));
+        assert_eq!(slip.meant.as_ref().map(ToString::to_string).as_deref(), meant, "{text}");
+    }
+    for text in
+        ["{{#if x}}", "{{}}", "{{ 'a' }}", "\\{{a b}}", "{{a b", "{{a b}", "{a b}", "{{ {{x}} }}", "{{a.b}}"]
+    {
+        assert_eq!(slips(text), [], "{text}");
+    }
 }
 
 /// D-06: the segments of a path, and where a placeholder stands.

@@ -3,68 +3,102 @@
 //! A value that holds a placeholder is not known yet: it is checked at run time, once resolved, and then a refusal is
 //! the fault `input_error`. What does not depend on such a value is checked here.
 
-use super::doc::Parameters;
+use crate::Finding;
+use crate::diagnostic::shown;
 use crate::json::{Kind, Node, Span};
 use selvedge_engine::ToolDef;
 use selvedge_engine::schema::{Schema, Violation};
-use selvedge_engine::template::Template;
+use selvedge_engine::template::{JsonTemplate, Template};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Findings told of one call.
 const MOST: usize = 20;
 
-/// Why a call would be refused.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    /// Where, in the parameters' own text; `None` where there are no parameters.
-    pub(super) place: Option<Span>,
-    /// What is refused and why, as the end of a sentence.
-    pub(super) why: String,
-    /// What to do.
-    pub(super) help: String,
+/// The arguments of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments<'a> {
+    /// The object.
+    pub(crate) root: &'a Node<'a>,
+    /// The object as a template, if the document has it.
+    pub(crate) template: Option<&'a JsonTemplate>,
 }
 
-/// What the tool's schema refuses of a call with these arguments.
-pub(super) fn refusals(def: &ToolDef, schema: &Schema, parameters: Option<&Parameters>) -> Vec<Refusal> {
-    let template = parameters.and_then(Parameters::template);
-    // Where nothing is escaped, the arguments are held against the schema as they are written.
+/// What a tool's schema refuses of a call, whatever its placeholders become: errors, each at the argument. A call
+/// without arguments is held against the schema as `{}`, and the errors are at `call`. `place` says where in the
+/// document a part of the arguments is. A model is told of no command line.
+pub(crate) fn refusals(
+    def: &ToolDef,
+    schema: &Schema,
+    given: Option<Arguments<'_>>,
+    call: Span,
+    place: impl Fn(Span) -> Span,
+    for_model: bool,
+) -> Vec<Finding> {
+    // If nothing is escaped, the arguments are held against the schema as they are written.
+    let template = given.and_then(|given| given.template);
     let as_written = template.filter(|all| all.templates().all(|text| text.literal().is_none()));
     if as_written.is_some_and(|arguments| schema.fits(arguments.source()) == Ok(true)) {
         return Vec::new();
     }
     let mut open = Open::default();
-    let value = match parameters {
-        Some(parameters) => open.value(&parameters.root, &mut String::new()),
+    let value = match given {
+        Some(given) => open.value(given.root, &mut String::new()),
         None => Value::Object(Map::new()),
     };
-    let mut found = Vec::new();
-    // What takes too long to find out is found out, and told, by the call.
-    let violations = schema.violations(&value, usize::MAX).unwrap_or_default();
-    for Violation { message, place: pointer, keyword, schema_place } in violations {
-        if !open.certain(&pointer, &keyword, &schema_place) {
-            continue;
-        }
-        let place = parameters.map(|given| given.root.at(&pointer).unwrap_or(&given.root).span);
-        let what = if pointer.is_empty() { "these arguments".to_owned() } else { format!("`{pointer}`") };
+    let violations = match schema.violations(&value, usize::MAX) {
+        Ok(violations) => violations,
+        Err(_) => match schema.violation(&value) {
+            Err(excess) if open.is_empty() => {
+                let message = format!(
+                    "tool {} will refuse this call: to hold it against its schema {excess}",
+                    shown(&def.name)
+                );
+                let finding = Finding::error(
+                    "D-15",
+                    "arguments-refused",
+                    given.map_or(call, |given| place(given.root.span)),
+                    message,
+                );
+                return vec![finding.help(help(def, "", for_model))];
+            }
+            found => found.ok().flatten().into_iter().collect(),
+        },
+    };
+    let certain = violations
+        .into_iter()
+        .filter(|found| open.certain(&found.place, &found.keyword, &found.schema_place));
+    let finding = |Violation { message, place: pointer, keyword, .. }: Violation| {
+        let at = given.map_or(call, |given| place(given.root.at(&pointer).unwrap_or(given.root).span));
+        let what = match (given, pointer.is_empty()) {
+            (None, _) => "a call without arguments".to_owned(),
+            (_, true) => "these arguments".to_owned(),
+            (_, false) => format!("`{pointer}`"),
+        };
         let why: String = message.chars().take(300).collect();
-        found.push(Refusal { place, why: format!("{what}: {why}"), help: help(def, &keyword) });
-        if found.len() == MOST {
-            break;
-        }
-    }
-    found
+        let message = format!("tool {} will refuse {what}: {why}", shown(&def.name));
+        Finding::error("D-15", "arguments-refused", at, message).help(help(def, &keyword, for_model))
+    };
+    certain.take(MOST).map(finding).collect()
 }
 
-fn help(def: &ToolDef, keyword: &str) -> String {
+fn help(def: &ToolDef, keyword: &str, for_model: bool) -> String {
     const SHOWN: usize = 30;
     let names = def.input_schema.get("properties").and_then(Value::as_object);
     let names: Vec<&str> = names.into_iter().flat_map(Map::keys).map(String::as_str).take(SHOWN).collect();
-    match keyword {
+    let takes = match keyword {
         "required" | "additionalProperties" if !names.is_empty() => {
-            format!("the tool takes {}", names.join(", "))
+            Some(format!("the tool takes {}", names.join(", ")))
         }
-        _ => "see the tool's input schema".to_owned(),
+        _ => None,
+    };
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let name = if def.name.chars().all(is_plain) { &*def.name } else { "NAME" };
+    match (takes, for_model) {
+        (Some(takes), true) => takes,
+        (None, true) => "see the tool's input schema".to_owned(),
+        (Some(takes), false) => format!("{takes}; `selvedge tools show {name}` prints its input schema"),
+        (None, false) => format!("`selvedge tools show {name}` prints its input schema"),
     }
 }
 
@@ -78,6 +112,10 @@ struct Open {
 }
 
 impl Open {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.keys.is_empty()
+    }
+
     /// The value, with unknown strings as they are written; escapes are taken out of the others, as the call will have
     /// them.
     fn value(&mut self, node: &Node<'_>, pointer: &mut String) -> Value {
@@ -127,7 +165,7 @@ impl Open {
 
     /// Whether an error at `pointer` stands whatever the placeholders become.
     fn certain(&self, pointer: &str, keyword: &str, schema_path: &str) -> bool {
-        if self.values.is_empty() && self.keys.is_empty() {
+        if self.is_empty() {
             return true;
         }
         // What holds only under a condition may hold under another one once the values are known.
