@@ -8,7 +8,9 @@ use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::schema::{self, Unchecked};
-use selvedge_engine::template::{self, Path, Placeholder, RESERVED_ROOTS, Seg, Slip, TemplateError, is_name};
+use selvedge_engine::template::{
+    self, NAMES, Path, Placeholder, RESERVED_ROOTS, Seg, Slip, TemplateError, is_name,
+};
 use selvedge_engine::{Graph, ToolDef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -52,7 +54,7 @@ impl Kind {
         unnameable: "unnameable-step-id",
     };
 
-    /// Whether an id may be one (D-07); a finding if it may not, or if no placeholder can name it (D-09).
+    /// Whether an id may be one: a finding if it means something else (D-07), or if no placeholder can name it (D-09).
     pub(crate) fn may_be_id(&self, id: &str, place: Span, diagnostics: &mut Diagnostics) -> bool {
         if RESERVED_ROOTS.contains(&id) {
             let message = format!(
@@ -66,9 +68,9 @@ impl Kind {
         }
         if !is_name(id) {
             let message = format!("no placeholder can name the id {}", shown(id));
-            let finding = Finding::warning("D-09", self.unnameable, place, message);
-            let help = "use letters, digits, `_` and `-`, starting with a letter or `_`, or digits only";
-            diagnostics.push(finding.help(help));
+            let finding = Finding::error("D-09", self.unnameable, place, message);
+            diagnostics.push(finding.help(format!("use {NAMES}")));
+            return false;
         }
         true
     }
@@ -272,8 +274,15 @@ pub(crate) fn nothing_supplies<'n>(
     let names = if diagnostics.worth_searching("unknown-placeholder", count) { names() } else { Vec::new() };
     let mut known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     known.sort_unstable();
+    let is_id = *placeholder.path.root == *name && name.bytes().all(|byte| byte.is_ascii_digit());
     let help = match meant(name, &known) {
         Some(near) => format!("did you mean {}?", shown(near)),
+        None if is_id => {
+            format!(
+                "digits are the id of an earlier node or step; write \\{} for the text itself",
+                placeholder.raw
+            )
+        }
         None if for_model && !known.is_empty() => format!("names: {}", listed(&known)),
         None if formula => {
             "declare it in `inputs` or `metadata`, or set it in a VARIABLE node before".to_owned()

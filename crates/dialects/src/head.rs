@@ -3,9 +3,10 @@
 use crate::diagnostic::shown;
 use crate::fields::{Fields, TypeError, almost, type_error};
 use crate::inputs::{self, Input};
-use crate::json::{Node, Span, Spanned, to_map};
+use crate::json::{Node, Span, Spanned};
 use crate::settings::{self, Budget};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
+use selvedge_engine::template::normalized;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -113,7 +114,9 @@ impl Head {
 
 fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<(Map<String, Value>, Vec<Span>)> {
     if let Some(members) = node.as_object() {
-        return Some((to_map(members), members.iter().map(|member| member.key_span).collect()));
+        let values =
+            members.iter().map(|member| (normalized(&member.key).into_owned(), member.value.to_value()));
+        return Some((values.collect(), members.iter().map(|member| member.key_span).collect()));
     }
     let help = "write the values in braces: {\"name\": value}";
     let error = TypeError { field: "metadata", expected: "an object", rule: "D-01", help };

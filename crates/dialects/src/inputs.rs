@@ -8,7 +8,7 @@ use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, almost, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
-use selvedge_engine::template::Template;
+use selvedge_engine::template::{Template, normalized};
 
 /// A declared input (`P-23`).
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ fn read_one(member: &Member<'_>, diagnostics: &mut Diagnostics) -> Option<Input>
     let default =
         fields.member("default").map(|member| Spanned::new(member.value.to_value(), member.value.span));
     let input = Input {
-        name: Spanned::new(Arc::from(member.key.as_ref()), member.key_span),
+        name: Spanned::new(Arc::from(normalized(&member.key)), member.key_span),
         description: fields.text("description", "P-23", diagnostics),
         kind,
         default,
@@ -150,7 +150,7 @@ pub(crate) fn misspelt_names<'n>(
     diagnostics: &mut Diagnostics,
 ) {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    for name in given.filter(|name| !names.contains(&name.as_str())) {
+    for name in given.filter(|name| !names.contains(&&*normalized(name))) {
         let near = almost(name, &names);
         let Some((near, at)) = known.iter().find(|(known, _)| near == Some(*known)) else { continue };
         let message = format!("there is no input {}", shown(name));
@@ -179,6 +179,8 @@ pub(crate) fn layer(
     given: &Map<String, Value>,
     diagnostics: &mut Diagnostics,
 ) -> Map<String, Value> {
+    let given: Map<String, Value> =
+        given.iter().map(|(name, value)| (normalized(name).into_owned(), value.clone())).collect();
     let mut values = Map::new();
     for input in inputs {
         let name = input.name.value.as_ref();
@@ -205,6 +207,6 @@ pub(crate) fn layer(
         check_type(input, value, input.name.span, which, diagnostics);
     }
     values.extend(metadata.clone());
-    values.extend(given.clone());
+    values.extend(given);
     values
 }

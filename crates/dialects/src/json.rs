@@ -10,6 +10,7 @@ mod pointer;
 
 use std::borrow::Cow;
 
+use selvedge_engine::template::normalized;
 use serde_json::Value;
 
 pub use escape::{offsets_in_string, place_in_string, places_in_string};
@@ -101,6 +102,15 @@ pub struct Member<'s> {
     pub key_span: Span,
     /// The value.
     pub value: Node<'s>,
+}
+
+impl Spanned<std::sync::Arc<str>> {
+    /// The same name in the form in which names are compared (`D-09`).
+    #[must_use]
+    pub(crate) fn normalized(self) -> Self {
+        let value = normalized(&self.value).into();
+        Spanned { value, ..self }
+    }
 }
 
 impl<'s> Node<'s> {

@@ -20,6 +20,7 @@ mod read_fork;
 mod read_node;
 mod regions;
 mod result;
+mod scope;
 mod strays;
 
 pub use doc::{InnerBody, WorkNode, WorkflowDoc};

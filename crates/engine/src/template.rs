@@ -8,10 +8,10 @@
 //! placeholder = "{{{" sp path sp "}}}" | "{{" sp path sp "}}" | "${" sp path sp "}"
 //! path        = name segment*
 //! segment     = "." name | "[" "-"? digits "]" | "[" JSON string "]"
-//! name        = [\p{L}_][\p{L}\p{N}_-]* | [0-9]+
+//! name        = [\p{XID_Start}_][\p{XID_Continue}-]* | [0-9]+
 //! sp          = any number of spaces, tabs, line feeds and carriage returns
 //! ```
-//! There is no space inside a path. A name of digits only is a step id at the root, and an array index or an
+//! There is no space inside a path. Names are the same if they are so in NFC. A name of digits only is a step id at the root, and an array index or an
 //! object key after a dot.
 //!
 //! # How a text is read
@@ -40,6 +40,7 @@
 
 mod json;
 mod layers;
+mod name;
 mod parse;
 mod path;
 mod render;
@@ -52,8 +53,10 @@ mod tests;
 pub use json::{JsonTemplate, JsonTemplateError, ResolveError};
 pub(crate) use layers::start;
 pub use layers::{Layers, Miss, StepView, lookup};
+pub use name::{NAMES, is_name, normalized};
+pub(crate) use name::{is_name_start, member};
 pub use parse::{TemplateError, slips};
-pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify, is_name};
+pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify};
 pub use render::{OnMissing, Placeholder, Template};
 pub use slip::Slip;
 pub(crate) use unresolved::kind;

@@ -13,7 +13,7 @@ use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::outputs::Undeclared;
 use crate::{Diagnostics, Finding, Severity, Source};
 use selvedge_engine::schema::Schema;
-use selvedge_engine::template::{Placeholder, Root, Seg, Template, classify};
+use selvedge_engine::template::{Placeholder, Root, Seg, Template, classify, normalized};
 use selvedge_engine::{Outputs, ToolDef};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -37,6 +37,7 @@ pub(super) fn check(
         known: plan.head.names(initial),
         ids,
         threads: HashMap::from([(MAIN, None)]),
+        spoken: HashSet::new(),
         supplied: HashMap::new(),
         unknown_sync: false,
         unknown_result: false,
@@ -48,7 +49,10 @@ pub(super) fn check(
         schema_steps,
         diagnostics,
     };
-    check.template(None, &plan.head.task);
+    if !plan.head.task.value.is_empty() {
+        check.template(None, &plan.head.task);
+        check.spoken.insert(MAIN);
+    }
     for node in &plan.nodes {
         check.node(node);
     }
@@ -64,6 +68,8 @@ struct Check<'p, 'd> {
     ids: HashMap<&'p str, usize>,
     /// Threads so far, with the node that created them; `main` has none.
     threads: HashMap<&'p str, Option<&'p PlanNode>>,
+    /// Threads that may hold a message by now.
+    spoken: HashSet<&'p str>,
     /// Names that earlier nodes declare, with the last node that does.
     supplied: HashMap<String, usize>,
     /// An earlier node may bring any name to `runtime_metadata`.
@@ -100,15 +106,19 @@ impl<'p> Check<'p, '_> {
             self.template(Some(node), text);
         }
         self.threads.entry(node.thread.value.as_ref()).or_insert(Some(node));
+        if node.task_prompt.is_some() || matches!(node.kind, NodeKind::ToolFirst { .. }) {
+            self.spoken.insert(node.thread.value.as_ref());
+        }
         self.data_out(node);
         self.supply(node);
     }
 
-    fn data_in(&mut self, node: &PlanNode) {
+    fn data_in(&mut self, node: &'p PlanNode) {
         let thread = node.thread.value.as_ref();
         if let Some(creator) = self.threads.get(thread) {
             let by = match creator {
                 Some(creator) => format!("node {}", shown(&creator.id.value)),
+                None if self.plan.head.task.value.is_empty() => "the plan".to_owned(),
                 None => "the plan's task".to_owned(),
             };
             for (field, written, span) in [
@@ -136,6 +146,28 @@ impl<'p> Check<'p, '_> {
             let finding = Finding::warning("P-05", "empty-slice", node.data_in_slice.span, message);
             self.diagnostics
                 .push(finding.help("[0, 1] is the first message, [-1, null] the last, [null, null] all"));
+        } else if !self.spoken.contains(from) {
+            let message = format!(
+                "thread {} is empty when node {} starts: it takes no message over",
+                shown(from),
+                shown(&node.id.value)
+            );
+            let written = [
+                (node.data_in_slice.is_written(), node.data_in_slice.span),
+                (node.data_in_thread.is_written(), node.data_in_thread.span),
+            ];
+            let span = written
+                .iter()
+                .find(|(is_written, _)| *is_written)
+                .map_or(node.thread.span, |(_, span)| *span);
+            let finding = Finding::warning("P-05", "empty-slice", span, message);
+            let help = match from == MAIN {
+                true => "give the plan a `task`, or let an earlier node work on `main`",
+                false => "take another thread, or let an earlier node work on that one",
+            };
+            self.diagnostics.push(finding.help(help));
+        } else if !node.data_in_slice.value.is_always_empty() {
+            self.spoken.insert(thread);
         }
     }
 
@@ -160,8 +192,11 @@ impl<'p> Check<'p, '_> {
         }
     }
 
-    fn data_out(&mut self, node: &PlanNode) {
+    fn data_out(&mut self, node: &'p PlanNode) {
         let to = node.data_out_thread.value.as_ref();
+        if node.data_out && to != node.thread.value.as_ref() {
+            self.spoken.insert(to);
+        }
         if node.data_out && !self.threads.contains_key(to) {
             let message = format!("`data_out_thread` {} does not exist by then", shown(to));
             let finding = Finding::error("P-19", "unknown-thread", node.data_out_thread.span, message);
@@ -402,7 +437,7 @@ impl<'p> Check<'p, '_> {
         if unknown {
             self.unknown_nodes.push(node.index);
         }
-        for name in names {
+        for name in names.iter().map(|name| normalized(name).into_owned()) {
             self.supplied.insert(format!("{}_{name}", node.id.value), node.index);
             self.supplied.insert(name, node.index);
         }

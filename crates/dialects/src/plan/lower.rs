@@ -46,7 +46,8 @@ pub(super) fn lower(plan: &PlanDoc, tools: &dyn ToolSource) -> Option<Graph> {
         Graph { name: plan.head.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
     let mut threads: HashMap<Arc<str>, ThreadIx> = HashMap::new();
     let main: Arc<str> = MAIN.into();
-    let first = Some(Template::parse(&plan.head.task.value).ok()?);
+    let task = &plan.head.task.value;
+    let first = if task.is_empty() { None } else { Some(Template::parse(task).ok()?) };
     threads.insert(main.clone(), graph.threads.push(ThreadDef { name: main, first }));
     for node in &plan.nodes {
         let name = &node.thread.value;

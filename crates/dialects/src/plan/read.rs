@@ -38,8 +38,7 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Option<PlanDoc> {
     let fields = Fields::open(plan.root, &PLAN, "P-01", diagnostics)?;
-    let mut head =
-        Head::read(&fields, ("task", Some(("P-02", "write the task: \"task\": \"…\""))), source, diagnostics);
+    let mut head = Head::read(&fields, ("task", None), source, diagnostics);
     let key = plan.member.map(|member| Spanned::new(Arc::from(member.key.as_ref()), member.key_span));
     head.name = head.name.or(key);
     let (mut nodes, complete) = read_nodes(&fields, source, limits, diagnostics);

@@ -10,6 +10,7 @@ use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
 use crate::settings::{self, ToolEffects, ToolLimit};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
+use selvedge_engine::template::normalized;
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
 pub(super) const NODE: Shape = Shape {
@@ -215,6 +216,7 @@ impl Reader<'_> {
             );
             return None;
         }
+        let value: Arc<str> = normalized(&value).into();
         if !checks::Kind::NODE.may_be_id(&value, node.span, self.diagnostics) {
             return None;
         }

@@ -298,7 +298,6 @@ fn wrong_types_name_the_field_and_the_way_out() {
 #[test]
 fn wrong_types_of_the_plan_itself() {
     let cases = [
-        (r#"{"nodes": []}"#, " error[P-02] a plan needs the field `task`"),
         (r#"{"task": ["t"], "nodes": []}"#, "/task error[P-02] `task` must be a string, not an array"),
         (r#"{"task": "t", "nodes": {}}"#, "/nodes error[P-01] `nodes` must be an array, not an object"),
         (
@@ -388,7 +387,7 @@ fn node_ids() {
     }
     for odd in ["\"a.b\"", "\"a b\"", "\"1a\"", "-3", "\"-\"", "\"a/b\""] {
         let found = finding_with(&format!(r#""node_id": {odd}"#));
-        assert!(found.starts_with("/node_id warning[D-09] no placeholder can name"), "{found}");
+        assert!(found.starts_with("/node_id error[D-09] no placeholder can name"), "{found}");
     }
     assert_eq!(finding_with(r#""node_id": """#), "/node_id error[P-26] `node_id` must not be empty");
 }
@@ -486,6 +485,7 @@ fn nodes_that_can_be_read_are_returned_beside_those_that_cannot() {
 #[test]
 fn p27_an_empty_plan_is_a_plan() {
     assert!(clean(r#"{"task": "t", "nodes": []}"#).nodes.is_empty());
+    assert!(clean(r#"{"nodes": []}"#).head.task.value.is_empty());
 }
 
 #[test]

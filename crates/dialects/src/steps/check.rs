@@ -16,6 +16,7 @@ use crate::{Diagnostics, Finding, Severity, Source};
 use order::Link;
 use selvedge_engine::ToolDef;
 use selvedge_engine::schema::{STEPS, Schema};
+use selvedge_engine::template::normalized;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use typed::Brought;
@@ -221,9 +222,10 @@ impl<'p> Check<'p, '_> {
             }
             for field in outputs.names() {
                 let typed = outputs.schema(field).map(|_| (def, field));
-                match self.supplied.get_mut(field) {
+                let name = normalized(field);
+                match self.supplied.get_mut(&*name) {
                     Some(known) => known.or(typed),
-                    None => drop(self.supplied.insert(field.clone(), Brought::by(typed))),
+                    None => drop(self.supplied.insert(name.into(), Brought::by(typed))),
                 }
             }
         }

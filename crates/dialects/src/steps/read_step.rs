@@ -7,7 +7,7 @@ use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{self, Kind, Node, Span, Spanned};
 use crate::settings::{self, ToolEffects};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
-use selvedge_engine::template::OnMissing;
+use selvedge_engine::template::{OnMissing, normalized};
 use std::sync::Arc;
 
 /// The fields of a step.
@@ -99,7 +99,7 @@ impl Reader<'_> {
     /// An id where one is written: a text that is not empty, or an integer.
     fn id_at(&mut self, node: &Node<'_>, field: &str) -> Option<Arc<str>> {
         let value: Arc<str> = match &node.kind {
-            Kind::String(text) => text.as_ref().into(),
+            Kind::String(text) => normalized(text).into(),
             Kind::Number(_) if node.as_integer(self.source).is_some() => self.source.slice(node.span).into(),
             _ => {
                 let help = "write a name such as \"step_1\", or an integer";

@@ -3,7 +3,8 @@
 use super::before::Point;
 use super::doc::{Ask, Cut, Does, ForkOf, Llm, Rounds, Text, WorkNode, Worth};
 use super::links::Take;
-use super::placeholders::{At, Scope, Texts};
+use super::placeholders::Texts;
+use super::scope::{At, Scope};
 use super::{joins, loops};
 use crate::ToolSource;
 use crate::arguments::{self, Arguments};

@@ -3,8 +3,8 @@
 use super::doc::{Cut, Does, ForkOf, InnerBody, Join, Text, WorkNode};
 use super::links::Take;
 use super::names::is_literal;
-use super::placeholders::Scope;
 use super::regions::Vertex;
+use super::scope::Scope;
 use crate::diagnostic::shown;
 use crate::json::Spanned;
 use crate::leaves::effects_of;

@@ -2,8 +2,8 @@
 
 use super::doc::{Does, Formula, Repeat, Rounds, WorkNode};
 use super::names::{given, sets};
-use super::placeholders::Scope;
 use super::regions::Vertex;
+use super::scope::Scope;
 use crate::diagnostic::shown;
 use crate::{Diagnostics, Finding};
 

@@ -4,6 +4,7 @@ use super::doc::{Does, ForkOf, Rounds, WorkNode, WorkflowDoc, Worth};
 use super::regions::{Kind, Regions};
 use crate::ToolSource;
 use crate::json::{Span, Spanned};
+use selvedge_engine::template::normalized;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -107,10 +108,10 @@ impl Brought {
 
     /// Fields that the node declares (D-05).
     fn declared<'n>(&mut self, id: &str, names: impl Iterator<Item = &'n str>) {
-        for name in names {
+        for name in names.map(normalized) {
             self.variables.insert(format!("{id}_{name}"));
-            self.variables.insert(name.to_owned());
-            self.fields.insert(name.to_owned());
+            self.variables.insert(name.to_string());
+            self.fields.insert(name.into_owned());
         }
     }
 }

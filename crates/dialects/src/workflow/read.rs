@@ -10,6 +10,7 @@ use crate::json::{self, Kind, Node, Span, Spanned, place_in_string};
 use crate::recognise::{Choice, Dialect, Recognised, recognise};
 use crate::{Diagnostics, DocumentLimits, Finding, Source, agent, plan, steps};
 use selvedge_engine::expression::Expression;
+use selvedge_engine::template::normalized;
 use std::sync::Arc;
 
 /// `$schema` is for editors and says nothing to the reader (`C-11`).
@@ -130,7 +131,7 @@ impl Reader<'_, '_> {
             None => None,
             Some(node) => Some(self.when(node)?),
         };
-        Some(Edge { from: from?, to: to?, when, span: fields.span() })
+        Some(Edge { from: from?.normalized(), to: to?.normalized(), when, span: fields.span() })
     }
 
     fn when(&mut self, node: &Node<'_>) -> Option<Taken> {
@@ -283,7 +284,10 @@ pub(super) fn named(
     let named = members.iter();
     named
         .map(|member| {
-            (Spanned::new(Arc::from(member.key.as_ref()), member.key_span), member.value.clone().into_owned())
+            (
+                Spanned::new(Arc::from(normalized(&member.key)), member.key_span),
+                member.value.clone().into_owned(),
+            )
         })
         .collect()
 }

@@ -49,6 +49,7 @@ fn fork_of(config: &Fields<'_, '_>, old_id: Option<&Text>, reader: &mut Reader<'
         return None;
     }
     let (children, span) = children?;
+    let children: Vec<Text> = children.into_iter().map(Spanned::normalized).collect();
     let ids = match (ids, old_id) {
         (Some((ids, _)), old) => {
             unused(old, &ids, reader);
@@ -111,7 +112,8 @@ fn paths(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<ForkOf> {
         let id =
             fields.required_name("pathId", "W-01", "name the path: \"pathId\": \"…\"", reader.diagnostics);
         let help = "name its first node: \"childNodeId\": \"…\"";
-        paths.push((id?, fields.required_name("childNodeId", "W-01", help, reader.diagnostics)?));
+        paths
+            .push((id?, fields.required_name("childNodeId", "W-01", help, reader.diagnostics)?.normalized()));
     }
     listed(paths, node.span, reader)
 }
@@ -170,7 +172,8 @@ fn each(
             return None;
         }
     }
-    let item = config.name("as", "W-13", reader.diagnostics).map_or_else(|| "item".into(), |name| name.value);
+    let item = config.name("as", "W-13", reader.diagnostics);
+    let item = item.map_or_else(|| "item".into(), |name| name.normalized().value);
     let mut first = children.map(|(children, span)| (children.into_iter(), span));
     let child = first.as_mut().and_then(|(children, _)| children.next());
     let more = first.as_mut().is_some_and(|(children, _)| children.next().is_some());

@@ -183,7 +183,9 @@ const MAIN: &str = "main";
 pub(super) fn read(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkNode> {
     let fields = Fields::open(node, &NODE, "W-01", reader.diagnostics)?;
     let id = fields.required_name("id", "W-01", "give the node an id: \"id\": \"…\"", reader.diagnostics);
-    let id = id.filter(|id| checks::Kind::WORK.may_be_id(&id.value, id.span, reader.diagnostics));
+    let id = id
+        .map(Spanned::normalized)
+        .filter(|id| checks::Kind::WORK.may_be_id(&id.value, id.span, reader.diagnostics));
     let name = fields.text("name", "W-01", reader.diagnostics);
     let (kind, shape) = kind_of(&fields, reader)?;
     let empty = Node { span: fields.span().opening(), kind: Kind::Object(Vec::new()) };
@@ -240,7 +242,7 @@ impl Reader<'_, '_> {
             "LOOP_START" => Does::LoopStart(Box::new(self.repeat(config)?)),
             "LOOP_END" => {
                 let help = "name the LOOP_START node: \"loop\": \"…\"";
-                Does::LoopEnd(config.required_name("loop", "W-14", help, self.diagnostics)?)
+                Does::LoopEnd(config.required_name("loop", "W-14", help, self.diagnostics)?.normalized())
             }
             "VARIABLE" => self.variable(config)?,
             "CONTEXT" => self.context(config)?,
@@ -349,9 +351,9 @@ impl Reader<'_, '_> {
             let to = fields.required_name("to", "W-01", help, self.diagnostics);
             let when =
                 fields.required("when", "W-01", "write its condition: \"when\": \"…\"", self.diagnostics)?;
-            branches.push((self.formula(when, "when")?, to?));
+            branches.push((self.formula(when, "when")?, to?.normalized()));
         }
-        Some(Does::Route { branches, default: default? })
+        Some(Does::Route { branches, default: default?.normalized() })
     }
 
     fn repeat(&mut self, config: &Fields<'_, '_>) -> Option<Repeat> {
@@ -361,8 +363,8 @@ impl Reader<'_, '_> {
         let limit =
             config.required("limit", "E-12", "write the most iterations: \"limit\": 100", self.diagnostics);
         let limit = limit.and_then(|node| count_of(node, "limit", "E-12", self.source, self.diagnostics));
-        let item =
-            config.name("as", "W-01", self.diagnostics).map_or_else(|| "item".into(), |name| name.value);
+        let item = config.name("as", "W-01", self.diagnostics);
+        let item = item.map_or_else(|| "item".into(), |name| name.normalized().value);
         let until = match config.given("until") {
             Some(node) => Some(self.formula(node, "until")?),
             None => None,
@@ -408,7 +410,7 @@ impl Reader<'_, '_> {
                 return None;
             }
         };
-        Some(Does::Variable(name?, worth))
+        Some(Does::Variable(name?.normalized(), worth))
     }
 
     fn context(&mut self, config: &Fields<'_, '_>) -> Option<Does> {

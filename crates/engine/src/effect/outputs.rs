@@ -1,5 +1,6 @@
 //! What a tool declares of its output (D-24).
 
+use crate::template::{member, normalized};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -66,12 +67,14 @@ impl Outputs {
 
     /// Whether a field of this name is declared.
     pub fn has(&self, name: &str) -> bool {
-        self.0.schemas.contains_key(name) || self.0.names.iter().any(|known| &**known == name)
+        self.0.schemas.contains_key(name)
+            || self.0.names.iter().any(|known| &**known == name)
+            || !name.is_ascii() && self.0.names.iter().any(|known| normalized(known) == normalized(name))
     }
 
     /// The JSON Schema that the values of a field fit, if the declaration says so.
     pub fn schema(&self, name: &str) -> Option<&Value> {
-        self.0.schemas.get(name)
+        member(&self.0.schemas, name)
     }
 
     /// Whether an output has no fields but these, by the schema that they are from. Not known of what was read back.

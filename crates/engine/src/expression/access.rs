@@ -3,7 +3,7 @@
 use super::ExpressionError;
 use super::ast::{Expr, Kind, Root};
 use super::parse::{Read, node};
-use crate::template::{Path, Seg};
+use crate::template::{Path, Seg, normalized};
 use std::sync::Arc;
 
 /// The root under which nodes are found whose ids are no names.
@@ -41,7 +41,7 @@ impl Root {
     fn into(mut self, seg: Seg) -> Self {
         match seg {
             Seg::Key(id) if self.is_results() => {
-                Self { path: Path { root: id, rest: Vec::new() }, of_results: true }
+                Self { path: Path { root: normalized(&id).into(), rest: Vec::new() }, of_results: true }
             }
             seg => {
                 self.path.rest.push(seg);

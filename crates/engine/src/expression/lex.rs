@@ -1,6 +1,7 @@
 //! From text to words: numbers, texts, names and signs.
 
 use super::ExpressionError;
+use crate::template::{is_name_start, normalized};
 use std::sync::Arc;
 use winnow::Parser;
 use winnow::ascii::{digit1, hex_digit1};
@@ -80,7 +81,7 @@ fn word(rest: &mut &str) -> Result<Word, Wrong> {
     }
     *rest = start;
     if let Ok(name) = name.parse_next(rest) {
-        return Ok(Word::Name(name.into()));
+        return Ok(Word::Name(normalized(name).into()));
     }
     *rest = start;
     if let Ok(name) = quoted.parse_next(rest) {
@@ -104,12 +105,7 @@ fn word(rest: &mut &str) -> Result<Word, Wrong> {
 }
 
 fn name<'t>(input: &mut &'t str) -> Read<&'t str> {
-    (
-        one_of(|c: char| c.is_ascii_alphabetic() || c == '_'),
-        take_while(0.., |c: char| c.is_ascii_alphanumeric() || c == '_'),
-    )
-        .take()
-        .parse_next(input)
+    (one_of(is_name_start), take_while(0.., unicode_ident::is_xid_continue)).take().parse_next(input)
 }
 
 fn quoted<'t>(input: &mut &'t str) -> Read<&'t str> {

@@ -3,7 +3,7 @@
 use super::ast::Root;
 use super::eval::{Evaluation, Stop};
 use super::value::Val;
-use crate::template::{Miss, Path, Placeholder, Seg, Unresolved, classify, start};
+use crate::template::{Miss, Path, Placeholder, Seg, Unresolved, classify, member, start};
 use serde_json::Value;
 
 impl<'a> Evaluation<'a> {
@@ -30,7 +30,7 @@ impl<'a> Evaluation<'a> {
         let Some((last, before)) = rest.split_last() else { return Ok(true) };
         let Seg::Key(last) = last else { return Ok(false) };
         match self.walk(at, root, value, before)? {
-            Value::Object(members) => Ok(members.contains_key(&**last)),
+            Value::Object(members) => Ok(member(members, last).is_some()),
             other => Err(Stop::wrong(at, format!("`has` asks for a field of {}", Val::from(other).kind()))),
         }
     }
@@ -53,7 +53,7 @@ impl<'a> Evaluation<'a> {
         for (depth, seg) in rest.iter().enumerate() {
             self.pay(1)?;
             let found = match (value, seg) {
-                (Value::Object(members), Seg::Key(key)) => members.get(&**key),
+                (Value::Object(members), Seg::Key(key)) => member(members, key),
                 (Value::Array(items), Seg::Index(index)) => {
                     usize::try_from(*index).ok().and_then(|index| items.get(index))
                 }

@@ -59,7 +59,11 @@ impl State {
                         node: id,
                         because: self.of(node).graph.nodes[because].id.clone(),
                     },
-                    None => Event::NodeStarted { node: id, warnings: self.shadowed(node) },
+                    None => {
+                        let mut warnings = self.shadowed(node);
+                        warnings.extend(self.takes_nothing(node));
+                        Event::NodeStarted { node: id, warnings }
+                    }
                 });
             }
             NodePhase::Done(_) => return self.is_between(node).then(|| self.derive_way(node)),

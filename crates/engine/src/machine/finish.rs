@@ -9,6 +9,7 @@ use crate::fault::{Fault, Warning};
 use crate::graph::{Act, OnError};
 use crate::ids::NodeRef;
 use crate::schedule::{schema_properties, supply};
+use crate::template::member;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl State {
         if let Some(NodeResult { sync: Sync::Declared(outputs), value: Value::Object(object), .. }) =
             &declared
         {
-            for name in outputs.names().iter().filter(|name| !object.contains_key(name.as_ref())) {
+            for name in outputs.names().iter().filter(|name| member(object, name).is_none()) {
                 let message = format!("the output has no field `{name}`, which it declares");
                 warnings.push(Warning::at("missing-output-field", id, message));
             }
@@ -200,7 +201,7 @@ impl State {
             Sync::Nothing => Vec::new(),
             Sync::All => object.keys().map(|key| Arc::from(key.as_str())).collect(),
             Sync::Declared(outputs) => {
-                outputs.names().iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
+                outputs.names().iter().filter(|name| member(object, name).is_some()).cloned().collect()
             }
         };
         let frame = &mut self.frames[node.frame];

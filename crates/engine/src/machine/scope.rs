@@ -5,9 +5,10 @@ use super::frame::Frame;
 use super::state::State;
 use super::view::RuntimeValue;
 use crate::fault::Warning;
+use crate::graph::Act;
 use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{paths, reads};
-use crate::template::{Layers, Path, Root, Seg, StepView, classify};
+use crate::template::{Layers, Path, Root, Seg, StepView, classify, member, normalized};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -59,7 +60,7 @@ impl Layers for Scope<'_> {
                 Some(flow) => flow.brought_by(name)?,
                 None => *frame.dataflow.as_ref()?.fields.get(name)?.range(..at.node).next_back()?.0,
             };
-            frame.done(node)?.output.get(name)
+            member(frame.done(node)?.output.as_object()?, name)
         })
     }
     fn names(&self) -> Vec<String> {
@@ -122,7 +123,7 @@ impl Frame {
     /// The value of a name of `runtime_metadata` before `at`, with the node it came from.
     pub(crate) fn runtime_at(&self, name: &str, at: NodeIx) -> Option<(NodeIx, &Value)> {
         let (node, field) = self.dataflow.as_ref()?.runtime.get(name)?.range(..at).next_back()?;
-        Some((*node, self.done(*node)?.output.get(field.as_ref())?))
+        Some((*node, member(self.done(*node)?.output.as_object()?, field)?))
     }
 
     /// All of `runtime_metadata` before `at`.
@@ -152,14 +153,16 @@ impl Frame {
         let id = self.graph.nodes[node].id.clone();
         let Some(dataflow) = &mut self.dataflow else { return };
         for name in names {
-            let prefixed: Arc<str> = format!("{id}_{name}").into();
+            let own: Arc<str> = normalized(name).into();
+            let prefixed: Arc<str> = format!("{id}_{own}").into();
             dataflow.runtime.entry(prefixed).or_default().insert(node, name.clone());
-            dataflow.runtime.entry(name.clone()).or_default().insert(node, name.clone());
+            dataflow.runtime.entry(own).or_default().insert(node, name.clone());
         }
         for key in object.keys() {
-            match dataflow.fields.get_mut(key.as_str()) {
+            let key = normalized(key);
+            match dataflow.fields.get_mut(&*key) {
                 Some(nodes) => drop(nodes.insert(node, ())),
-                None => drop(dataflow.fields.entry(key.as_str().into()).or_default().insert(node, ())),
+                None => drop(dataflow.fields.entry(key.into()).or_default().insert(node, ())),
             }
         }
     }
@@ -202,6 +205,24 @@ impl State {
             warnings.push(Warning::at("input-shadowed", &own.id, message));
         }
         warnings
+    }
+
+    /// P-05: the warning of a node that is to start and takes messages over from a thread that is empty.
+    pub(crate) fn takes_nothing(&self, node: NodeRef) -> Option<Warning> {
+        if self.start.edition < 7 {
+            return None;
+        }
+        let from = self.leaves(node).find_map(|leaf| match leaf.act {
+            Act::Open { from, .. } => Some(from),
+            _ => None,
+        })?;
+        let frame = self.of(node);
+        let is_empty = frame.thread_after(from, frame.schedule.open_at[node.node]).is_empty();
+        is_empty.then(|| {
+            let message =
+                format!("it takes no message over: thread `{}` is empty", self.thread_name(node, from));
+            Warning::at("empty-slice", &self.def(node).id, message)
+        })
     }
 
     /// Whether a bare name of `node` can only be told once all earlier nodes have retired: the last node

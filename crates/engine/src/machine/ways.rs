@@ -9,6 +9,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Node, OnError, Way, When};
 use crate::ids::{FrameIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread};
+use crate::template::{member, normalized};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -33,11 +34,12 @@ impl Frame {
     pub(crate) fn set_fields(&mut self, node: NodeIx, object: &Map<String, Value>, names: &[Arc<str>]) {
         let id = self.graph.nodes[node].id.clone();
         let Some(flow) = &mut self.flow else { return };
-        object.keys().for_each(|key| flow.brings(Arc::from(key.as_str()), node));
+        object.keys().for_each(|key| flow.brings(normalized(key).into(), node));
         for name in names {
-            let Some(value) = object.get(name.as_ref()) else { continue };
+            let Some(value) = member(object, name) else { continue };
+            let name = normalized(name);
             flow.set_variable(format!("{id}_{name}").into(), value.clone());
-            flow.set_variable(name.clone(), value.clone());
+            flow.set_variable(name.into(), value.clone());
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::effect::Effects;
 use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node, is_operation};
 use crate::ids::{LeafIx, Table};
-use crate::template::{JsonTemplate, Path};
+use crate::template::{JsonTemplate, Path, normalized};
 use std::sync::Arc;
 
 /// What a node's result can bring to `runtime_metadata` (D-05).
@@ -80,7 +80,7 @@ fn fixed_tools<'g>(graph: &'g Graph, node: &'g Node) -> impl Iterator<Item = &'g
 pub fn supply(graph: &Graph, node: &Node) -> Supply {
     let mut supply = Supply::default();
     let mut tool = |name: &str| match graph.tools.get(name).and_then(|t| t.output_params.as_ref()) {
-        Some(outputs) => supply.names.extend(outputs.names().iter().cloned()),
+        Some(outputs) => supply.names.extend(outputs.names().iter().map(|name| Arc::from(normalized(name)))),
         None => supply.unknown = true,
     };
     let mut schema_names = Vec::new();
@@ -110,7 +110,7 @@ pub fn supply(graph: &Graph, node: &Node) -> Supply {
 /// The property names of a JSON Schema of an object.
 pub(crate) fn schema_properties(schema: &serde_json::Value) -> Vec<Arc<str>> {
     let properties = schema.get("properties").and_then(|p| p.as_object());
-    properties.map(|p| p.keys().map(|k| Arc::from(k.as_str())).collect()).unwrap_or_default()
+    properties.map(|p| p.keys().map(|k| Arc::from(normalized(k))).collect()).unwrap_or_default()
 }
 
 /// Whether a node opens frames: it then waits for all before it, as what its frames observe is not told from here.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::path::{Path, Root, Seg, classify, is_digits};
+use super::name::{is_digits, member, normalized};
+use super::path::{Path, Root, Seg, classify};
 
 /// What a reader can see. The engine's scope implements it for a place in a graph; tests implement it over maps.
 ///
@@ -90,8 +91,11 @@ pub(crate) fn start<'a, 'p>(root: &Root<'p>, layers: &'a dyn Layers) -> Result<(
                 _ => (Some(value), rest),
             },
         },
-        Root::Metadata { name, rest } => (layers.runtime(name).or_else(|| layers.initial(name)), rest),
-        Root::Inputs { name, rest } => (layers.initial(name), rest),
+        Root::Metadata { name, rest } => {
+            let name = &*normalized(name);
+            (layers.runtime(name).or_else(|| layers.initial(name)), rest)
+        }
+        Root::Inputs { name, rest } => (layers.initial(&normalized(name)), rest),
         Root::Name { name, rest } => {
             (layers.runtime(name).or_else(|| layers.initial(name)).or_else(|| layers.fallback(name)), rest)
         }
@@ -110,7 +114,7 @@ pub(super) fn walk<'a>(mut value: &'a Value, rest: &[Seg]) -> Result<&'a Value, 
 
 fn child<'a>(value: &'a Value, seg: &Seg) -> Option<&'a Value> {
     match (value, seg) {
-        (Value::Object(members), Seg::Key(key)) => members.get(&**key),
+        (Value::Object(members), Seg::Key(key)) => member(members, key),
         (Value::Array(items), Seg::Key(key)) if is_digits(key) => items.get(key.parse::<usize>().ok()?),
         (Value::Array(items), Seg::Index(index)) => {
             let distance = usize::try_from(index.unsigned_abs()).ok()?;

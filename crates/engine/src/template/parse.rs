@@ -8,7 +8,8 @@ use winnow::combinator::{alt, delimited, opt, preceded, repeat};
 use winnow::error::EmptyError;
 use winnow::token::{any, one_of, take_while};
 
-use super::path::{Path, Seg, is_name_char, is_name_start};
+use super::name::{is_name_char, is_name_start, normalized};
+use super::path::{Path, Seg};
 use super::render::{Part, Placeholder};
 use super::slip::{self, Slip};
 
@@ -175,7 +176,7 @@ type Parsed<T> = Result<T, EmptyError>;
 fn path(input: &mut &str) -> Parsed<Path> {
     let root = name.parse_next(input)?;
     let rest = repeat(0.., segment).parse_next(input)?;
-    Ok(Path { root: root.into(), rest })
+    Ok(Path { root: normalized(root).into(), rest })
 }
 
 fn name<'t>(input: &mut &'t str) -> Parsed<&'t str> {
@@ -185,7 +186,7 @@ fn name<'t>(input: &mut &'t str) -> Parsed<&'t str> {
 
 fn segment(input: &mut &str) -> Parsed<Seg> {
     alt((
-        preceded('.', name).map(|key: &str| Seg::Key(key.into())),
+        preceded('.', name).map(|key: &str| Seg::Key(normalized(key).into())),
         delimited('[', index, ']').map(Seg::Index),
         delimited('[', quoted, ']').map(Seg::Key),
     ))

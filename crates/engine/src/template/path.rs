@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use unicode_general_category::{GeneralCategory, get_general_category};
+use super::name::{is_digits, is_name};
 
 /// Roots with a meaning of their own; refused as step ids (D-07).
 pub const RESERVED_ROOTS: [&str; 2] = ["metadata", "inputs"];
@@ -82,37 +82,6 @@ pub fn classify(path: &Path, is_step: impl Fn(&str) -> bool) -> Root<'_> {
         return Root::StepOutput { step: root, rest };
     }
     Root::Name { name: root, rest: &path.rest }
-}
-
-/// Whether `text` is a name of the grammar (D-09), so that it can be written as a root or after a dot.
-pub fn is_name(text: &str) -> bool {
-    let mut chars = text.chars();
-    is_digits(text) || (chars.next().is_some_and(is_name_start) && chars.all(is_name_char))
-}
-
-pub(super) fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// `[\p{L}_]`. `char::is_alphabetic` would be more than `\p{L}` (letter numbers, vowel signs).
-pub(super) fn is_name_start(c: char) -> bool {
-    use GeneralCategory as G;
-    if c.is_ascii() {
-        return c == '_' || c.is_ascii_alphabetic();
-    }
-    matches!(
-        get_general_category(c),
-        G::UppercaseLetter | G::LowercaseLetter | G::TitlecaseLetter | G::ModifierLetter | G::OtherLetter
-    )
-}
-
-/// `[\p{L}\p{N}_-]`.
-pub(super) fn is_name_char(c: char) -> bool {
-    use GeneralCategory as G;
-    if c.is_ascii() {
-        return c == '_' || c == '-' || c.is_ascii_alphanumeric();
-    }
-    is_name_start(c) || matches!(get_general_category(c), G::DecimalNumber | G::LetterNumber | G::OtherNumber)
 }
 
 impl fmt::Display for Seg {

@@ -1,6 +1,7 @@
 //! Text that is written almost like a placeholder (D-09), and the placeholder that is probably meant.
 
-use super::path::{Path, Seg, is_digits, is_name_char, is_name_start};
+use super::name::{is_digits, is_name_char, is_name_start, normalized};
+use super::path::{Path, Seg};
 
 /// Longer content between braces is prose or code.
 const LONGEST: usize = 200;
@@ -45,7 +46,7 @@ pub(super) fn almost(text: &str, offset: usize) -> Option<Slip> {
     Some(Slip {
         raw: text.get(..open.len() + content.len() + close.len())?.into(),
         offset,
-        root: root.into(),
+        root: normalized(root).into(),
         goes_on,
         meant: lenient_path(path),
         is_half_closed: false,
@@ -63,7 +64,7 @@ fn name_length(text: &str) -> Option<usize> {
 /// A path as other template languages write it: with spaces, quotes of any kind, `?.`, `.-1`, and filters behind it.
 fn lenient_path(text: &str) -> Option<Path> {
     let (root, mut rest) = text.split_at_checked(name_length(text)?)?;
-    let mut path = Path { root: root.into(), rest: Vec::new() };
+    let mut path = Path { root: normalized(root).into(), rest: Vec::new() };
     loop {
         rest = rest.trim_start();
         if rest.is_empty() || rest.starts_with('|') {
@@ -93,7 +94,7 @@ fn segment(text: &str) -> Option<(Seg, &str)> {
     let digits = text.get(sign..)?.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - sign);
     let length = if digits > 0 { sign + digits } else { name_length(text)? };
     let (name, after) = text.split_at_checked(length)?;
-    Some((if sign == 1 { index(name)? } else { Seg::Key(name.into()) }, after))
+    Some((if sign == 1 { index(name)? } else { Seg::Key(normalized(name).into()) }, after))
 }
 
 fn index(text: &str) -> Option<Seg> {

@@ -15,8 +15,8 @@ enum Piece {
 
 fn is_name(text: &[char]) -> bool {
     // The letters and numbers among the characters that the texts below are made of.
-    let letter = |c: char| c.is_ascii_alphabetic() || "éß杭".contains(c);
-    let number = |c: char| c.is_ascii_digit() || "²Ⅵ".contains(c);
+    let letter = |c: char| c.is_ascii_alphabetic() || "éß杭Ⅵ".contains(c);
+    let number = |c: char| c.is_ascii_digit() || "ि٣".contains(c);
     if !text.is_empty() && text.iter().all(char::is_ascii_digit) {
         return true;
     }
@@ -244,6 +244,8 @@ fn nasty() -> impl Strategy<Value = String> {
         "杭",
         "²",
         "Ⅵ",
+        "ि",
+        "٣",
         "ß",
         ".",
         "..",

@@ -107,8 +107,9 @@ fn left_alone() {
         "{{a. b}}",
         "{{a.b!}}",
         "{{\u{a0}x\u{a0}}}",
-        "{{\u{2165}}}",
+        "{{\u{24b6}}}",
         "{{²}}",
+        "{{x²}}",
         "{{٣}}",
         "{{🦀}}",
         "$x",
@@ -220,7 +221,9 @@ fn paths() {
         (r#"a["plain"]"#, "a.plain"),
         (r#"a["}}"]["\"\u00e9\n"][""]"#, r#"a["}}"]["\"é\n"][""]"#),
         ("größe.数据-1._", "größe.数据-1._"),
-        ("x\u{2165}.y²", "x\u{2165}.y²"),
+        ("x\u{2165}.नाम", "x\u{2165}.नाम"),
+        // Decomposed letters are the same name as composed ones.
+        ("e\u{301}.e\u{301}", "\u{e9}.\u{e9}"),
         ("a[99999999999999999999]", "a[9223372036854775807]"),
         ("a[-99999999999999999999]", "a[-9223372036854775808]"),
     ] {
@@ -237,11 +240,29 @@ fn paths() {
 /// D-09: names.
 #[test]
 fn names() {
-    for name in ["a", "_", "a-b", "step_1", "größe", "数据", "_1", "12", "0", "ªª", "x²"] {
+    let names = [
+        "a",
+        "_",
+        "a-b",
+        "step_1",
+        "größe",
+        "数据",
+        "_1",
+        "12",
+        "0",
+        "ªª",
+        "\u{2165}",
+        "नाम",
+        "ชื่อ",
+        "பெயர்",
+        "নাম",
+    ];
+    for name in names.into_iter().chain(["اِسْم", "te\u{302}\u{301}t", "x٣"]) {
         assert!(is_name(name), "{name}");
     }
-    // A letter number, an enclosed letter and a vowel sign are alphabetic but no letters.
-    for name in ["", "1a", "-a", "a.b", "a b", "²", "\u{2165}", "\u{24b6}", "\u{93f}", "٣", "é!"] {
+    // An enclosed letter, a vowel sign and a digit begin no name, and a superscript is in none.
+    for name in ["", "1a", "-a", "a.b", "a b", "²", "x²", "\u{24b6}", "\u{93f}", "٣", "é!", "a\u{200b}b"]
+    {
         assert!(!is_name(name), "{name}");
     }
     assert_eq!(world().text("{{größe}} {{a-b}} {{_1}} {{数据}} {{7.k}}"), "1 2 3 4 seven");

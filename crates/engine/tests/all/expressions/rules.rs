@@ -147,7 +147,7 @@ fn e46_what_is_no_expression_is_told_with_its_place() {
         ("A{b: 1}", 1, "an operator, or the end"),
         ("!-a", 1, "where a value is expected"),
         ("a \u{0} b", 2, "does not belong"),
-        ("é", 0, "does not belong"),
+        ("²", 0, "does not belong"),
     ];
     for (source, at, told) in cases {
         let error = Expression::parse(source).map_or_else(|error| error, |_| panic!("{source}"));
