@@ -15,7 +15,7 @@ use selvedge_engine::Input;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::Rung;
 use selvedge_host::{Asked, Begun, Error, Host};
-use selvedge_runtime::{Controls, DriveError, Halt, Watcher};
+use selvedge_runtime::{Clock, Controls, DriveError, Halt, SystemClock, Watcher};
 use selvedge_store::StoreError;
 use std::path::Path;
 use std::sync::Arc;
@@ -252,6 +252,17 @@ impl Drive<'_> {
 
     fn report(&self) -> Report<'_> {
         let Begun { store, id, state, graph, info, warnings, .. } = &self.run;
-        Report { store, run: id, state, scripted: info.scripted, warnings, graph, driven: true, warned: true }
+        let now = Some(SystemClock.now_ms());
+        Report {
+            store,
+            run: id,
+            state,
+            scripted: info.scripted,
+            warnings,
+            graph,
+            driven: true,
+            warned: true,
+            now,
+        }
     }
 }

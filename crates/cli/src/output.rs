@@ -12,6 +12,7 @@ use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, State, Warning};
 use selvedge_host::report::{RunReport, unasked};
 use selvedge_host::text::{harmless, one_line};
 use selvedge_host::{Defined, Definitions, Error, RecordedRun};
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::Store;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -41,6 +42,8 @@ pub(crate) struct Report<'a> {
     pub(crate) driven: bool,
     /// Whether what the run warns of was told as it came.
     pub(crate) warned: bool,
+    /// The time by which open questions may have expired; `None` for a moment in the past.
+    pub(crate) now: Option<i64>,
 }
 
 /// Prints a run as its journal has it.
@@ -55,6 +58,7 @@ pub(crate) fn print_run(run: &RecordedRun, driven: bool, ui: &Ui) -> Result<Exit
         graph: &graph,
         driven,
         warned: false,
+        now: Some(SystemClock.now_ms()),
     };
     report.print(ui);
     Ok(if run.is_poisoned()? { Exit::Internal } else { report.exit() })
@@ -114,8 +118,8 @@ impl Report<'_> {
 
     /// The run as everybody is told of it.
     pub(crate) fn reported(&self) -> RunReport<'_> {
-        let Self { run, state, scripted, warnings, graph, driven, .. } = *self;
-        RunReport { run, state, scripted, warnings, graph, driven }
+        let Self { run, state, scripted, warnings, graph, driven, now, .. } = *self;
+        RunReport { run, state, scripted, warnings, graph, driven, now }
     }
 
     /// C-02's object.
@@ -258,7 +262,14 @@ impl Report<'_> {
         ui.notice(said);
         for (id, ask) in self.state.asks() {
             let prompt = one_line(&prompt(self.state, ask), asks::LINE);
-            ui.notice(&format!("  {prompt}\n    {}", asks::answers(self.state, run, id)));
+            let until = asks::until(self.state, id, self.now).map(|until| format!("\n    {until}"));
+            let open = !asks::is_expired(self.state, id, self.now);
+            let answers = open.then(|| format!("\n    {}", asks::answers(self.state, run, id)));
+            ui.notice(&format!("  {prompt}{}{}", until.unwrap_or_default(), answers.unwrap_or_default()));
+        }
+        let waits = self.state.status() == RunStatus::Waiting;
+        if let Some(next) = asks::next_timer(self.state, run, self.now).filter(|_| waits) {
+            ui.notice(&next);
         }
     }
 }

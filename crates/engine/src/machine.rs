@@ -54,6 +54,7 @@ mod state;
 mod threads;
 mod timers;
 mod tool_call;
+mod under_way;
 mod usage;
 mod view;
 mod waits;

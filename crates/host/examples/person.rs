@@ -87,6 +87,6 @@ mod tests {
         assert!(!ended.run.can_go_on());
         let refused = host.resume(ended, &RunOptions::default()).await.err().unwrap();
         assert!(refused.is("run-ended"), "{refused}");
-        assert!(host.answer("@", &Answer::new("yes")).await.err().unwrap().is("unknown-ask"));
+        assert!(host.answer("@", &Answer::new("yes")).await.err().unwrap().is("ask-answered"));
     }
 }

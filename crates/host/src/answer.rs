@@ -65,17 +65,19 @@ impl Answer {
         Ok(vec![Input::Answer(ask, self.reasoned(value))])
     }
 
-    /// Whether somebody has said the very same to the ask that is named, which is closed (S-07).
+    /// Whether the same was answered to the question that is named, which is closed (S-07).
     pub fn repeats(&self, run: &Followed) -> bool {
         let Some(named) = self.ask.as_deref() else { return false };
-        if asks::open(&run.state, named).is_some() || run.state.declined().is_some() {
-            return false;
-        }
         let Ok(own) = asks::answer_of(&self.said) else { return false };
+        let output = self.output.as_deref().and_then(|output| serde_json::from_str::<Value>(output).ok());
         let mut all = run.timeline.nodes().iter().flat_map(|node| &node.answers);
         let meant = |ask: &str| ask == named || asks::called(&run.state, ask) == named;
         let last = all.rfind(|said| meant(&said.ask));
-        last.is_some_and(|said| Said::new(&said.ask, &said.value).said().0 == own)
+        last.is_some_and(|said| {
+            let said = Said::new(&said.ask, &said.value);
+            let (word, came_back) = said.said();
+            word == own && came_back.filter(|value| !value.is_null()) == output.as_ref()
+        })
     }
 
     /// With who answers and why, if that is said.
@@ -184,8 +186,8 @@ impl Answer {
     }
 
     fn said_before(&self, run: &str, ask: &str) -> Error {
-        let message = format!("somebody has said no to the ask {ask}, and run {run} has failed of it");
-        Error::usage("C-13", "bad-answer", &message).help(&asks::ways_in_line(run, ask))
+        let message = format!("the question {ask} was answered: no, and run {run} has failed of it");
+        Error::usage("S-07", "ask-answered", &message).help(&asks::ways_in_line(run, ask))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a person is asked, in words, also what the approved call would do, and what an answer may be (E-21).
 
+use crate::closed;
 use crate::error::Error;
 use crate::text::one_line;
 use crate::ways::{Output, WayOut};
@@ -82,23 +83,22 @@ fn by_node(state: &State, id: &str) -> Option<String> {
     })
 }
 
-/// An answer that nobody would hear: the time of its ask came due while nobody drove the run, or that of what is around it, and
-/// that goes first (E-37).
+/// Whether the question is over once that timer has fired.
+pub(crate) fn ends(timer: &str, id: &str) -> bool {
+    let place = |id: &str| AskPlace::parse(id).map(AskPlace::into_place).map(|place| place.to_string());
+    let around = || AskPlace::parse(id).map(|ask| openers(ask.into_place())).unwrap_or_default();
+    timer == id || place(timer).is_some_and(|timer| around().contains(&timer))
+}
+
+/// Refuses an answer that comes too late: the time of its question, or of what is around it, was up while no process drove the run
+/// (E-37).
 pub(crate) fn in_time(run: &str, state: &State, inputs: &[Input], now: i64) -> Result<(), Error> {
-    let overdue = state.overdue(now);
     for input in inputs {
-        let Input::Answer(ask, _) = input else { continue };
-        let around = AskPlace::parse(ask).map(|ask| openers(ask.into_place())).unwrap_or_default();
-        let up = |timer: &&Arc<str>| {
-            let place = AskPlace::parse(timer).map(AskPlace::into_place);
-            *timer == ask || place.is_some_and(|place| around.contains(&place.to_string()))
-        };
-        if let Some(timer) = overdue.iter().find(up) {
-            let called = called(state, ask);
-            let whose = if timer == ask { "its time is up" } else { "the time of what it is part of is up" };
-            let message = format!("the ask {called} can't be answered any more: {whose}");
+        if let Input::Answer(ask, _) = input
+            && let Some(at) = state.expires(ask).filter(|at| *at <= now)
+        {
             let help = format!("{} goes on with the run, as its document says for that", WayOut::Resume(run));
-            return Err(Error::usage("C-13", "ask-expired", &message).help(&help));
+            return Err(closed::expired(&called(state, ask), at, &help));
         }
     }
     Ok(())

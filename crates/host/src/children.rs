@@ -5,10 +5,9 @@ use crate::begun::Begun;
 use crate::child::{Child, Children, Running};
 use crate::error::Error;
 use crate::host::Host;
-use selvedge_engine::{AskKind, Input, State};
+use selvedge_engine::{AskKind, Input, State, reasoned};
 use selvedge_runtime::{Controls, Halt};
 use selvedge_store::{RunInfo, RunStatus as Stored, Store};
-use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,9 +80,14 @@ impl Child {
     }
 }
 
+/// Why such a run is told no.
+const NOBODY: &str = "no person can be asked in a run that another run began";
+
 /// What is said to a run that waits for a person where there is none: no. What no cannot be said to ends it.
 fn denied(state: &State) -> Vec<Input> {
     let open = state.asks().iter().filter(|(_, ask)| ask.kind == AskKind::Approve);
-    let inputs: Vec<Input> = open.map(|(id, _)| Input::Answer(Arc::clone(id), json!("no"))).collect();
+    let inputs: Vec<Input> = open
+        .map(|(id, _)| Input::Answer(Arc::clone(id), reasoned("no".into(), None, Some(NOBODY))))
+        .collect();
     if inputs.is_empty() { vec![Input::Cancel] } else { inputs }
 }

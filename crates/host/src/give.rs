@@ -3,6 +3,7 @@
 use crate::answer::{Answer, no_such_ask};
 use crate::asks;
 use crate::begun::Begun;
+use crate::closed;
 use crate::compose::idle_driver;
 use crate::error::Error;
 use crate::host::Host;
@@ -36,17 +37,21 @@ impl Host {
     /// whoever has locked the run: a program that has, and drives it no further, first lets go of it ([`Begun::close`]).
     ///
     /// # Errors
-    /// There is no such run or ask, its time is up, the answer does not fit or holds a key. The ask stays open.
+    /// There is no such run or ask, it was answered before, its time is up, the answer does not fit or holds a key. An open ask stays open.
     pub async fn answer(&self, run: &str, answer: &Answer) -> Result<Given, Error> {
         self.refuse_key(run, "the answer", answer.texts())?;
         let refused = |run: &RecordedRun, refusal: &Refusal| match refusal {
-            Refusal::NotOpen { ask } => no_such_ask(&asks::called(&run.state, ask), run.id(), &run.state),
+            Refusal::NotOpen { ask } => {
+                let unknown = no_such_ask(&asks::called(&run.state, ask), run.id(), &run.state);
+                closed::error(run, Some(ask), unknown)
+            }
             Refusal::Misfit { ask, .. } => Error::usage("C-13", "bad-answer", &refusal.to_string())
                 .help(&asks::answers(&run.state, run.id(), ask)),
             _ => Error::internal(&refusal.to_string()),
         };
         let says = |run: &RecordedRun| {
-            let inputs = answer.inputs(run.id(), &run.state)?;
+            let inputs = answer.inputs(run.id(), &run.state);
+            let inputs = inputs.map_err(|error| closed::error(run, answer.ask.as_deref(), error))?;
             asks::in_time(run.id(), &run.state, &inputs, SystemClock.now_ms())?;
             Ok(inputs)
         };

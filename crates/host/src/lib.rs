@@ -63,6 +63,7 @@ mod cancelled;
 mod check;
 pub mod child;
 mod children;
+mod closed;
 mod coders;
 pub mod compose;
 pub mod config;

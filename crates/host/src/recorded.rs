@@ -146,7 +146,8 @@ pub(crate) async fn record_inputs(
         RunStatus::Waiting => StoredStatus::Waiting,
         _ => StoredStatus::Running,
     };
-    let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
+    let due_ms = state.next_due().filter(|_| status == StoredStatus::Waiting);
+    let update = RunUpdate { status: Some((status, None)), due_ms, ..RunUpdate::default() };
     store.append_and_update(run, entries, update).await?;
     Ok(true)
 }

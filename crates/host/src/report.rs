@@ -42,6 +42,8 @@ pub struct RunReport<'a> {
     pub graph: &'a Graph,
     /// False for a run that goes on by itself while no live process drives it (C-12).
     pub driven: bool,
+    /// The time by which open questions may have expired (E-37); `None` for a moment in the past.
+    pub now: Option<i64>,
 }
 
 /// The refused keys for which the ladder decided about a fault, and no model (D-18).
@@ -131,7 +133,7 @@ impl RunReport<'_> {
             return Vec::new();
         }
         let asks = self.state.asks().iter();
-        asks.map(|(id, ask)| Value::Object(asked(self.state, id, ask))).collect()
+        asks.map(|(id, ask)| Value::Object(asked(self.state, id, ask, self.now))).collect()
     }
 
     /// The checker's warnings, the run's own, tools that changed, a driver that died.

@@ -13,6 +13,16 @@ pub fn plain(ms: i64) -> String {
     rfc3339(ms).replace('T', " ").split('.').next().unwrap_or_default().to_owned()
 }
 
+/// The same with its zone: `2025-03-01 12:00:00 UTC`.
+pub fn told(ms: i64) -> String {
+    format!("{} UTC", plain(ms))
+}
+
+/// The first whole second at or after a time, as [`told`]: who comes then is not too early.
+pub fn told_from(ms: i64) -> String {
+    told(ms.saturating_add(999))
+}
+
 /// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar. Years are counted from
 /// March here, so that the day that comes and goes is a year's last.
 fn date(days: i64) -> (i64, i64, i64) {

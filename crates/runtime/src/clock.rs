@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 
 /// The longest sleep without a look at the clock.
 const NAP: Duration = Duration::from_secs(1);
+/// The same of a run that may wait for days.
+const LONG_NAP: Duration = Duration::from_mins(1);
 
 /// The clocks that a driver goes by.
 pub trait Clock: Send + Sync {
@@ -43,6 +45,15 @@ impl Clock for SystemClock {
 
 /// Waits so long by a clock that can't be set.
 pub(crate) async fn wait(clock: &dyn Clock, long: Duration) {
+    wait_in_naps(clock, long, |_| NAP).await;
+}
+
+/// The same with fewer looks at the clock while much time is left: thousands of runs may wait so.
+pub(crate) async fn wait_for_long(clock: &dyn Clock, long: Duration) {
+    wait_in_naps(clock, long, |left| (left / 60).clamp(NAP, LONG_NAP)).await;
+}
+
+async fn wait_in_naps(clock: &dyn Clock, long: Duration, nap: impl Fn(Duration) -> Duration) {
     let began = clock.running();
     let mut slept = Duration::ZERO;
     loop {
@@ -52,7 +63,7 @@ pub(crate) async fn wait(clock: &dyn Clock, long: Duration) {
             return;
         }
         let before = tokio::time::Instant::now();
-        tokio::time::sleep(left.min(NAP)).await;
+        tokio::time::sleep(left.min(nap(left))).await;
         slept += before.elapsed();
     }
 }

@@ -1,6 +1,7 @@
 //! A run that is driven, from outside: what it does, commands to it, and how to stop it (E-43, C-05).
 
 use crate::blocking::blocking;
+use crate::clock::{Clock, wait_for_long};
 use crate::command::{Command, Refusal};
 use crate::driver::{DriveError, Driver, Halt};
 use crate::journal::Journal;
@@ -352,6 +353,18 @@ pub struct Driven {
     pub halt: Result<Halt, DriveError>,
 }
 
+/// The first timer of a run that waits, once it is due by a clock that nobody can set.
+async fn first_timer(state: &State, clock: &dyn Clock) -> Arc<str> {
+    let now = clock.now_ms();
+    match state.timers().iter().min_by_key(|(_, wait)| wait.left_ms(now)) {
+        Some((timer, left)) => {
+            wait_for_long(clock, Duration::from_millis(left.left_ms(now))).await;
+            Arc::clone(timer)
+        }
+        None => pending().await,
+    }
+}
+
 impl Driver {
     /// A handle to a run, and what drives it as long as that is polled. While there is a handle a run that waits for a person is kept, and
     /// goes on with the answer. `lock` is given back at the end.
@@ -380,6 +393,11 @@ impl Driver {
                 let waited = tokio::select! {
                     biased;
                     () = stop.reached(1) => break,
+                    // A run that is held fires its own timers (E-37).
+                    timer = first_timer(state, &*self.clock) => {
+                        inputs.push(Input::Fire(timer));
+                        continue;
+                    }
                     waited = controls.wait_for_command() => waited,
                 };
                 if let Err(error) = waited {

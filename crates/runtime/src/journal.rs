@@ -75,5 +75,6 @@ pub fn standing(state: &State, at: i64) -> RunUpdate {
         RunStatus::Failed => (StoredStatus::Failed, Some(at)),
         RunStatus::Cancelled => (StoredStatus::Cancelled, Some(at)),
     };
-    RunUpdate { status: Some(status), usage: Some(usage(state).to_string()), ..RunUpdate::default() }
+    let due_ms = state.next_due().filter(|_| status.0 == StoredStatus::Waiting);
+    RunUpdate { status: Some(status), due_ms, usage: Some(usage(state).to_string()), ..RunUpdate::default() }
 }

@@ -10,7 +10,7 @@ use selvedge_engine::{EffectId, Record, RunStatus, State};
 use selvedge_host::library::record;
 use selvedge_host::options::RunOptions;
 use selvedge_host::{Begun, Error, Host, LockedRun};
-use selvedge_runtime::{Delta, Driven, RunHandle, Watcher};
+use selvedge_runtime::{Clock, Delta, Driven, RunHandle, SystemClock, Watcher};
 use selvedge_store::{RunStatus as StoredStatus, RunUpdate, RunsPage, Store};
 use serde_json::json;
 use std::collections::HashMap;
@@ -22,6 +22,8 @@ use tokio::sync::Notify;
 
 /// After how long it is tried again where there are as many runs as there may be, in seconds.
 const BUSY_S: u32 = 5;
+/// How often the index of timers is looked at.
+const TIMERS: Duration = Duration::from_secs(1);
 /// Runs that are looked at together at the start.
 const PAGE: u32 = 200;
 /// How long effects have to end when the server does (C-05), and a moment more for what is recorded of them.
@@ -206,22 +208,52 @@ impl Drives {
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}
                 }
             }
-            let host = self.host.clone();
-            let locked = tokio::task::spawn_blocking({
-                let id = id.clone();
-                move || host.lock(&id)
-            });
-            let taken_up = match locked.await {
-                // Somebody else was faster.
-                Ok(Err(error)) if error.is("run-driven") => Ok(()),
-                Ok(Ok(run)) => self.go_on(run, &RunOptions::default()).await,
-                Ok(Err(error)) => Err(error),
-                Err(_) => Err(Error::internal("the run could not be taken up")),
-            };
-            match taken_up {
+            match self.continue_run(&id).await {
                 Ok(()) => self.host.observer.note(&format!("run {id} goes on")),
                 Err(error) => self.host.observer.warning(&format!("run {id} does not go on: {error}")),
             }
+        }
+    }
+
+    /// Continues runs that wait and that no process drives, once a timer of them is due (E-37): the index says which, so that no run is
+    /// looked at before.
+    pub(crate) async fn fire_timers(self: Arc<Self>) {
+        // Runs that could not be continued, each with the time of its timer: they are tried once.
+        let mut failed: HashMap<String, i64> = HashMap::new();
+        loop {
+            tokio::time::sleep(TIMERS).await;
+            let store = Arc::clone(&self.store);
+            let due = tokio::task::spawn_blocking(move || due(&store)).await.unwrap_or_default();
+            failed.retain(|id, at| due.iter().any(|(due, when)| due == id && when == at));
+            for (id, at) in due {
+                if self.room().is_err() {
+                    break;
+                }
+                if failed.contains_key(&id) || self.lock().contains_key(&id) {
+                    continue;
+                }
+                match self.continue_run(&id).await {
+                    Ok(()) => self.host.observer.note(&format!("run {id} continues: a timer was due")),
+                    Err(error) => {
+                        let message =
+                            format!("a timer of run {id} is due, and the run can't continue: {error}");
+                        self.host.observer.warning(&message);
+                        failed.insert(id, at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Continues a run, unless another process drives it.
+    async fn continue_run(self: &Arc<Self>, id: &str) -> Result<(), Error> {
+        let (host, id) = (self.host.clone(), id.to_owned());
+        match tokio::task::spawn_blocking(move || host.lock(&id)).await {
+            // Another process was faster.
+            Ok(Err(error)) if error.is("run-driven") => Ok(()),
+            Ok(Ok(run)) => self.go_on(run, &RunOptions::default()).await,
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(Error::internal("the run could not be taken up")),
         }
     }
 
@@ -251,6 +283,12 @@ impl Drives {
     pub(crate) fn stop(&self) {
         self.lock().values().for_each(|run| run.handle.stop().interrupt());
     }
+}
+
+/// The runs that wait, that no process drives and of which a timer is due, each with its time.
+fn due(store: &Store) -> Vec<(String, i64)> {
+    let due = store.due_runs(SystemClock.now_ms()).unwrap_or_default();
+    due.into_iter().filter(|(id, _)| !store.is_driven(id).unwrap_or(true)).collect()
 }
 
 /// The runs that a server drove and nobody drives now, the oldest first.

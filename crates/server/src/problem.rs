@@ -84,8 +84,8 @@ fn status(error: &Error) -> Option<StatusCode> {
     Some(match code {
         "unknown-run" | "unknown-node" | "unknown-thread" | "unknown-event" | "unknown-ask"
         | "unknown-tool" | "unknown-document" | "unknown-version" => StatusCode::NOT_FOUND,
-        "run-id-used" | "run-driven" | "run-ended" | "ask-expired" | "which-ask" | "write-in-doubt"
-        | "ambiguous-run" | "library-changed" => StatusCode::CONFLICT,
+        "run-id-used" | "run-driven" | "run-ended" | "ask-answered" | "ask-expired" | "which-ask"
+        | "write-in-doubt" | "ambiguous-run" | "library-changed" => StatusCode::CONFLICT,
         "not-trusted" => StatusCode::FORBIDDEN,
         "state-full" => StatusCode::INSUFFICIENT_STORAGE,
         "state-locked" | "state-vanished" | "state-read-only" => StatusCode::SERVICE_UNAVAILABLE,

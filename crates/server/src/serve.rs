@@ -141,14 +141,16 @@ impl Server {
         // Whoever comes first does not wait for it, nor does anything else.
         tokio::task::spawn_blocking(page::pack);
         let drives = Arc::clone(&app.drives);
-        let taking_up = resume.then(|| tokio::spawn(Arc::clone(&drives).take_up()));
+        let mut continuing = JoinSet::new();
+        if resume {
+            continuing.spawn(Arc::clone(&drives).take_up());
+            continuing.spawn(Arc::clone(&drives).fire_timers());
+        }
         let stopped = stop.clone();
         let winding_down = async {
             let mut stopped = stopped;
             let _ = stopped.wait_for(|stopped| *stopped).await;
-            if let Some(taking_up) = taking_up {
-                taking_up.abort();
-            }
+            continuing.abort_all();
             drives.wind_down().await;
         };
         let hurry = async {

@@ -285,7 +285,7 @@ fn body(app: &App, owed: &Delivery) -> Result<String, Problem> {
             view.fault().map(|fault| json!({"kind": fault.kind, "message": one_line(&fault.message, FAULT)}));
         let asks = run.state.asks().iter().filter(|_| owed.status == RunStatus::Waiting);
         let asks = asks.map(|(id, ask)| {
-            let asked = report::asked(&run.state, id, ask);
+            let asked = report::asked(&run.state, id, ask, None);
             json!({"ask": id, "node": asked.get("node"), "kind": asked.get("kind")})
         });
         Ok(json!({

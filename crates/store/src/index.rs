@@ -12,11 +12,13 @@ mod find;
 mod latest;
 mod list;
 mod row;
+mod timers;
 
 pub(crate) use find::find;
 pub(crate) use list::{children, counts, list, named, page};
 use row::{COLUMNS, info};
 pub(crate) use row::{insert, update};
+pub(crate) use timers::due;
 
 /// Where a run stands (C-02).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,6 +128,8 @@ impl NewRun {
 pub struct RunUpdate {
     /// A new status and, if the run has ended, when. `(Running, None)` makes an ended run a running one again.
     pub status: Option<(RunStatus, Option<i64>)>,
+    /// With a new status: when the next timer of a run that waits is due (E-37), in milliseconds since 1970 (UTC).
+    pub due_ms: Option<i64>,
     /// What the run has used so far, as JSON.
     pub usage: Option<String>,
     /// The graph that drives it from now on.

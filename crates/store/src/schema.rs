@@ -66,6 +66,11 @@
 //! # Format 7
 //!
 //! An index on `runs.status`: how many runs there are of each status is counted without their rows.
+//!
+//! # Format 8
+//!
+//! **`timers`**: when the next timer of a run that waits is due (E-37), one row for each such run (`runs.key`), written with the status.
+//! It only says which runs to look at, and when: the journal has the timers.
 
 use std::path::Path;
 
@@ -162,6 +167,13 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 ",
     "
     CREATE INDEX runs_by_status ON runs (status);
+",
+    "
+    CREATE TABLE timers (
+        run INTEGER PRIMARY KEY,
+        due_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX timers_by_time ON timers (due_ms);
 ",
 ];
 

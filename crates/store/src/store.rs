@@ -245,6 +245,12 @@ impl Store {
         self.inner.read(|conn| index::page(conn, &self.inner.db, page))
     }
 
+    /// The ids of waiting runs of which a timer was due by `now_ms` (E-37), each with that time, the earliest first. Runs that other
+    /// runs began are left out.
+    pub fn due_runs(&self, now_ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
+        self.inner.read(|conn| index::due(conn, &self.inner.db, now_ms))
+    }
+
     /// How many runs there are of each status, as their rows say.
     pub fn counts_of_runs(&self) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         self.inner.read(|conn| index::counts(conn, &self.inner.db))

@@ -12,6 +12,7 @@ use selvedge_engine::{Asking, Fault, State};
 use selvedge_host::Error;
 use selvedge_host::places;
 use selvedge_host::report::{self, failed_of};
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -150,7 +151,7 @@ fn waiting(store: &Store, args: &RunsArgs, most: usize, damaged: &mut Vec<Error>
 fn asked(state: &State, run: &str) -> Vec<Question> {
     let open = state.asks().iter().filter(|_| state.ended().is_none());
     let question = |(id, ask): (&Arc<str>, &Asking)| Question {
-        object: asks::object(state, id, ask),
+        object: asks::object(state, id, ask, Some(SystemClock.now_ms())),
         command: asks::answers(state, run, id),
     };
     open.map(question).collect()
@@ -167,9 +168,12 @@ fn questions(page: &mut Page, row: &Row) {
         let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         page.labelled(&format!("  {}", text("kind")), MAGENTA, 11, text("prompt"), 6);
         if let Some(until) = object.get("until").and_then(Value::as_str) {
-            page.labelled("  until", DIM, 11, until, 1);
+            let label = if object.contains_key("expired") { "  expired" } else { "  until" };
+            page.labelled(label, DIM, 11, until, 1);
         }
-        page.line(&format!("{:11}{command}", ""));
+        if !object.contains_key("expired") {
+            page.line(&format!("{:11}{command}", ""));
+        }
     }
 }
 

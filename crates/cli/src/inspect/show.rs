@@ -21,7 +21,7 @@ use selvedge_host::options::RunOptions;
 use selvedge_host::report::said;
 use selvedge_host::text::counted;
 use selvedge_host::timeline::Timeline;
-use selvedge_runtime::{graph_of, load};
+use selvedge_runtime::{Clock, SystemClock, graph_of, load};
 
 /// The moment that is shown.
 #[derive(Clone, Copy)]
@@ -96,6 +96,7 @@ fn whole(
         // Whoever drives it drives its present, not its past.
         driven: found.driven || args.at.is_some_and(|at| at < of),
         warned: false,
+        now: args.at.is_none_or(|at| at == of).then(|| SystemClock.now_ms()),
     };
     match timeline {
         None => report.print(ui),

@@ -5,6 +5,7 @@ mod http;
 mod limits;
 mod looks;
 mod options;
+mod timers;
 mod tls;
 mod watches;
 mod webhooks;

@@ -34,7 +34,8 @@ impl State {
             }
             Event::Expired { seconds } => {
                 let message = format!(
-                    "the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout)"
+                    "the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout){}",
+                    self.under_way(None)
                 );
                 self.status =
                     Status::Ending(End::Failed, Some(Box::new(Fault::new(FaultKind::Timeout, message))));
@@ -70,7 +71,7 @@ impl State {
                 self.warnings.extend(warnings.iter().cloned());
                 self.requested(effect, args.as_deref());
             }
-            Event::Retried { effect, after_ms, .. } => self.retried(effect, *after_ms),
+            Event::Retried { effect, after_ms, reason } => self.retried(effect, *after_ms, reason),
             Event::Reused { effect, from, args } => self.reused(effect, from, args.as_deref()),
             Event::Refused { effect, fault, args } => self.refused(effect, fault, args.as_deref()),
             Event::Asked(asked) => self.at_running(&asked.node, |state, ix| state.asked(ix, asked)),

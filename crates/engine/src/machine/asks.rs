@@ -12,7 +12,7 @@ use crate::message::{Message, Role};
 use crate::place::AskPlace;
 use crate::schema::{Owner, Refusal, Same};
 use crate::template::Template;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ pub(super) fn given(value: &Value) -> Option<&Value> {
     fields.get(ANSWER)
 }
 
+/// Characters of a person's reason that a fault's message takes; all of it is in the cause.
+const REASON: usize = 2_000;
+
 /// What a leaf asks.
 type Question<'g> = (AskKind, &'g Template, Option<&'g Expects>);
 
@@ -71,8 +74,8 @@ impl State {
                 let message = format!("nobody answered within {seconds} s: {}", self.ask_id(node, leaf));
                 self.failed(node, Fault::new(FaultKind::Timeout, message))
             }
-            LeafPhase::Ask(AskPhase::Said(_)) if kind == AskKind::Approve => {
-                self.failed(node, Fault::new(FaultKind::Denied, "a person said no"))
+            LeafPhase::Ask(AskPhase::Said(said)) if kind == AskKind::Approve => {
+                self.failed(node, self.with_reason(Fault::new(FaultKind::Denied, "a person said no"), said))
             }
             LeafPhase::Ask(AskPhase::Said(_)) => Event::Appended {
                 node: self.name(node),
@@ -84,6 +87,29 @@ impl State {
                 Err(fault) => self.failed(node, fault),
             },
         }
+    }
+
+    /// Adds who said no to the fault of a no, and why, as far as that is known (E-21).
+    pub(super) fn with_reason(&self, mut fault: Fault, said: &Value) -> Fault {
+        let given = |field: &str| said.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (by, why) = (given("by"), given("why"));
+        if self.start.edition < 7 || by.or(why).is_none() {
+            return fault;
+        }
+        if fault.kind == FaultKind::UnknownOutcome {
+            fault.message.push_str("; a person said no to running it again");
+        }
+        if let Some(by) = by {
+            fault.message.push_str(&format!(" (by {by})"));
+        }
+        if let Some(why) = why {
+            let (end, more) = match why.char_indices().nth(REASON) {
+                Some((end, _)) => (end, "…"),
+                None => (why.len(), ""),
+            };
+            fault.message.push_str(&format!(": {}{more}", why.get(..end).unwrap_or_default()));
+        }
+        fault.because(json!({"by": by, "why": why}))
     }
 
     fn ask_id(&self, node: NodeRef, leaf: LeafIx) -> Arc<str> {

@@ -238,6 +238,7 @@ impl Slot {
             effect,
             attempt: 1,
             waited_ms: 0,
+            last_answer: None,
             effects,
             approved: false,
             declined: false,
@@ -289,7 +290,7 @@ fn not_run(call: &ToolCall, error: &str) -> Fault {
 }
 
 /// At most the first 300 characters, for questions and messages to people.
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     const SHOWN: usize = 300;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -49,8 +49,8 @@ impl State {
             },
             (Act::Loop(times), _) => Some(self.derive_loop(node, times, None)),
             (Act::Sub(sub), LeafPhase::Frames(children)) => match &**children {
-                Children::Sub(SubPhase { late: true, .. }) => {
-                    Some(self.failed(node, self.too_late(node, "subgraph", sub.timeout_s)))
+                Children::Sub(SubPhase { late: Some(under_way), .. }) => {
+                    Some(self.failed(node, self.too_late(node, ("subgraph", under_way), sub.timeout_s)))
                 }
                 Children::Sub(SubPhase { ended: Some(Ended { fault, .. }), .. }) => Some(match fault {
                     Some(fault) => self.failed(node, Fault::clone(fault)),
@@ -225,7 +225,7 @@ impl State {
     /// A subgraph that had failed goes on inside (E-36).
     pub(super) fn restart_sub(&mut self, node: NodeRef) {
         let Some(Children::Sub(phase)) = self.children_mut(node) else { return };
-        phase.late = false;
+        phase.late = None;
         let failed = phase.ended.take_if(|ended| ended.fault.is_some()).map(|ended| ended.frame);
         let Some(frame) = phase.suspended.take().or(failed) else { return };
         let open = self.reopen(node, 0, frame);

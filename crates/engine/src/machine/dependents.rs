@@ -7,12 +7,17 @@ use crate::fault::{Fault, FaultKind};
 use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{reads, supply};
 use crate::template::{Root, classify};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 impl State {
     /// What a person's no means for a call: nobody knows about a write that was in flight (C-13). `None`: what the
     /// call came to before stands, and nothing is refused (E-29).
-    pub(crate) fn refused_by_person(&self, node: NodeRef, slot: &Slot) -> Option<Fault> {
+    pub(crate) fn refused_by_person(&self, node: NodeRef, slot: &Slot, said: &Value) -> Option<Fault> {
+        self.refusal_of_no(node, slot).map(|fault| self.with_reason(fault, said))
+    }
+
+    fn refusal_of_no(&self, node: NodeRef, slot: &Slot) -> Option<Fault> {
         let call = &slot.call;
         if self.reuse.is_unknown(self.spot(node), any_version(&call.name, &call.arguments)) {
             return Some(unknown_outcome(&call.name));

@@ -293,5 +293,7 @@ fn unmet(id: &str, paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Fa
         _ => (FaultKind::JoinUnmet, "can't be met any more"),
     };
     let named = if named.is_empty() { "there is no path".to_owned() } else { named.join(", ") };
-    Fault::new(kind, format!("the join of `{id}` {why}: {named}{more}")).because(Value::Object(rows))
+    let under_way = &phase.under_way;
+    Fault::new(kind, format!("the join of `{id}` {why}: {named}{more}{under_way}"))
+        .because(Value::Object(rows))
 }

@@ -23,8 +23,8 @@ impl State {
         {
             return self.failed(node, fault.clone());
         }
-        if phase.is_some_and(|phase| phase.late) {
-            return self.failed(node, self.too_late(node, "loop", times.timeout_s));
+        if let Some(under_way) = phase.and_then(|phase| phase.late.as_deref()) {
+            return self.failed(node, self.too_late(node, ("loop", under_way), times.timeout_s));
         }
         match phase.and_then(|phase| phase.until.as_ref()) {
             Some(Err(fault)) => return self.failed(node, Fault::clone(fault)),
@@ -180,7 +180,7 @@ impl State {
     /// A loop that had failed goes on within the iteration in which it did (E-36).
     pub(super) fn restart_loop(&mut self, node: NodeRef) {
         let Some(Children::Loop(phase)) = self.children_mut(node) else { return };
-        phase.late = false;
+        phase.late = None;
         let suspended = phase.take_suspended();
         self.set_timer_anew(node);
         let Some(frame) = suspended else { return };

@@ -4,7 +4,6 @@ use super::frame::{Frame, Frames};
 use super::inputs::Bindings;
 use super::paths::ForkPhase;
 use super::slots::Slots;
-use crate::event::JoinOutcome;
 use crate::fault::Fault;
 use crate::graph::Act;
 use crate::ids::FrameIx;
@@ -31,8 +30,8 @@ pub(crate) struct SubPhase {
     /// It was cut off.
     pub(super) suspended: Option<Box<Frame>>,
     pub(super) ended: Option<Ended>,
-    /// Its time is up.
-    pub(super) late: bool,
+    /// Its time is up: what was under way then ([`super::State::under_way`]).
+    pub(super) late: Option<String>,
     /// What its outputs came to.
     pub(super) outputs: Outputs,
 }
@@ -94,15 +93,15 @@ impl Children {
         match self {
             Self::Fork(phase) => phase.is_decided(),
             Self::Loop(phase) => phase.is_due(),
-            Self::Sub(phase) => phase.late || phase.ended.is_some(),
+            Self::Sub(phase) => phase.late.is_some() || phase.ended.is_some(),
         }
     }
-    /// The time for all of them is up. What is decided stays so.
-    pub(super) fn be_late(&mut self) {
+    /// The time for all of them is up, and this was under way. What is decided stays so.
+    pub(super) fn be_late(&mut self, under_way: String) {
         match self {
-            Self::Fork(phase) => phase.decide(JoinOutcome::Timeout),
-            Self::Loop(phase) => phase.be_late(),
-            Self::Sub(phase) => phase.late = phase.ended.is_none(),
+            Self::Fork(phase) => phase.be_late(under_way),
+            Self::Loop(phase) => phase.late = Some(under_way),
+            Self::Sub(phase) => phase.late = phase.ended.is_none().then_some(under_way),
         }
     }
     /// A frame that was open is so no more.
@@ -198,8 +197,8 @@ pub(crate) struct LoopPhase {
     /// The iteration that was cut off.
     pub(super) suspended: Option<Box<Frame>>,
     pub(super) last: Option<Ended>,
-    /// The time of all iterations is up.
-    pub(super) late: bool,
+    /// The time of all iterations is up: what was under way then.
+    pub(super) late: Option<String>,
     /// Whether the loop ends after the last iteration, or why that can't be told (W-16).
     pub(super) until: Option<Result<bool, Box<Fault>>>,
     /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
@@ -211,9 +210,6 @@ pub(crate) struct LoopPhase {
 impl LoopPhase {
     pub(super) fn is_due(&self) -> bool {
         self.open.is_none()
-    }
-    pub(super) fn be_late(&mut self) {
-        self.late = true;
     }
     pub(super) fn is_at(&self, iteration: u32) -> bool {
         self.first + self.done == iteration

@@ -75,26 +75,26 @@ impl State {
                     visit.phase = LeafPhase::Ask(AskPhase::Said(Box::new(value.clone())));
                 }
             }
-            Some(at) => self.answer_slot(node, at, yes),
+            Some(at) => self.answer_slot(node, at, (yes, value)),
         }
         self.gate_calls(node);
         self.wake(node);
     }
 
-    pub(super) fn answer_slot(&mut self, node: NodeRef, at: usize, yes: bool) {
+    pub(super) fn answer_slot(&mut self, node: NodeRef, at: usize, (yes, said): (bool, &Value)) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
-        let no = self.refused_by_person(node, slot);
+        let no = self.refused_by_person(node, slot, said);
+        let unknown = self.with_reason(unknown_outcome(&slot.call.name), said);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get_mut(at) else { return };
         match (&slot.state, yes) {
             (SlotState::Lost(_), true) => phase.unsettled.push_back(at),
             (SlotState::Lost(_), false) => {
-                let fault = unknown_outcome(&slot.call.name);
-                slot.state = SlotState::Done(Err(Box::new(fault.clone())));
+                slot.state = SlotState::Done(Err(Box::new(unknown.clone())));
                 let effects = slot.effects;
                 phase.closed(effects);
                 // Nobody knows about it in a later visit or a fork either.
-                let failure = Failure::of(fault);
+                let failure = Failure::of(unknown);
                 self.record_call(node, at, failure.into());
             }
             (_, true) => {
@@ -331,7 +331,7 @@ impl State {
         Some((at, effects))
     }
 
-    pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {
+    pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64, reason: &str) {
         let Some((node, _)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let until = self.now.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
         let wait = Wait { ms: after_ms, until };
@@ -343,6 +343,7 @@ impl State {
                 let earlier = phase.earlier_mut();
                 earlier.count += 1;
                 earlier.faults += 1;
+                earlier.last_fault = Some(reason.into());
                 earlier.waited_ms = earlier.waited_ms.saturating_add(after_ms);
                 self.add_pending(effect.clone(), node, 0, wait, Effects::Idempotent, true);
             }
@@ -350,6 +351,7 @@ impl State {
                 let Some(at) = phase.unsettled.pop_front() else { return };
                 let Some(slot) = phase.slots.get_mut(at) else { return };
                 slot.attempt += 1;
+                slot.last_answer = matches!(slot.state, SlotState::Failed(..)).then(|| reason.into());
                 slot.waited_ms = slot.waited_ms.saturating_add(after_ms);
                 slot.effect = effect.clone();
                 slot.state = SlotState::Running;

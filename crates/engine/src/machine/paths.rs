@@ -21,6 +21,8 @@ pub(crate) struct ForkPhase {
     pub(super) completed: usize,
     pub(super) failed: usize,
     pub(super) outcome: Option<JoinOutcome>,
+    /// Of one whose time was up: what was under way then.
+    pub(super) under_way: String,
 }
 
 /// A path of a fork.
@@ -57,9 +59,10 @@ impl ForkPhase {
     pub(super) fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }
-    /// It is decided now, if it was not.
-    pub(super) fn decide(&mut self, outcome: JoinOutcome) {
-        self.outcome.get_or_insert(outcome);
+    /// Its time is up, and this was under way. What is decided stays so.
+    pub(super) fn be_late(&mut self, under_way: String) {
+        self.outcome.get_or_insert(JoinOutcome::Timeout);
+        self.under_way = under_way;
     }
     pub(super) fn open_at(&self, at: usize) -> Option<FrameIx> {
         match self.paths.get(at)? {

@@ -49,6 +49,8 @@ pub(crate) struct EarlierAttempts {
     pub(crate) faults: u32,
     /// Waits between them so far, in milliseconds (E-14).
     pub(crate) waited_ms: u64,
+    /// Why the attempt before this one failed, if it did.
+    pub(crate) last_fault: Option<Box<str>>,
     /// Empty replies so far (E-27).
     pub(crate) empties: u32,
     /// The reply that did not fit the schema, and why (E-33).
@@ -75,6 +77,15 @@ impl ModelPhase {
     }
     pub(crate) fn refused(&self) -> Option<&(Arc<ModelReply>, String)> {
         self.earlier.as_ref()?.refused.as_ref()
+    }
+    /// What the attempt before this one came to, for people.
+    pub(crate) fn last_answer(&self) -> Option<&str> {
+        let earlier = self.earlier.as_ref()?;
+        match (&earlier.last_fault, &earlier.refused) {
+            (Some(fault), _) => Some(fault),
+            (None, Some(_)) => Some("a reply that does not fit the output_schema"),
+            (None, None) => (earlier.empties > 0).then_some("an empty reply"),
+        }
     }
     pub(crate) fn earlier_mut(&mut self) -> &mut EarlierAttempts {
         self.earlier.get_or_insert_default()
@@ -111,6 +122,8 @@ pub(crate) struct Slot {
     pub(crate) attempt: u32,
     /// Waits between its attempts so far, in milliseconds (P-24).
     pub(crate) waited_ms: u64,
+    /// Why the attempt before this one failed.
+    pub(crate) last_answer: Option<Box<str>>,
     pub(crate) effects: Effects,
     pub(crate) approved: bool,
     /// A person does not want it to run again: what it came to before stands (E-29).

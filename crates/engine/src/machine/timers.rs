@@ -84,6 +84,7 @@ impl State {
         }
         let Some(place) = AskPlace::parse(timer) else { return };
         let Some(node) = self.node_at(&place.into_place()) else { return };
+        let under_way = self.under_way(Some(node));
         let Some(visit) = self.visit_mut(node) else { return };
         match &mut visit.phase {
             LeafPhase::Ask(phase) => {
@@ -91,7 +92,7 @@ impl State {
                 self.asks.remove(timer);
             }
             LeafPhase::Frames(children) => {
-                children.be_late();
+                children.be_late(under_way);
                 self.cut_children(node);
             }
             _ => {}
@@ -100,9 +101,15 @@ impl State {
     }
 
     /// The fault of what has taken longer than it may.
-    pub(super) fn too_late(&self, node: NodeRef, what: &str, seconds: Option<f64>) -> Fault {
+    pub(super) fn too_late(
+        &self,
+        node: NodeRef,
+        (what, under_way): (&str, &str),
+        seconds: Option<f64>,
+    ) -> Fault {
         let (id, seconds) = (&self.def(node).id, seconds.unwrap_or_default());
-        Fault::new(FaultKind::Timeout, format!("the {what} `{id}` took longer than its limit of {seconds} s"))
+        let message = format!("the {what} `{id}` took longer than its limit of {seconds} s{under_way}");
+        Fault::new(FaultKind::Timeout, message)
     }
 
     /// The timer that an event has set which was just applied, if it is still there.
@@ -115,6 +122,24 @@ impl State {
             _ => None,
         };
         set.map(|(timer, wait)| (timer, *wait))
+    }
+
+    /// When the first of the timers is due, in milliseconds since 1970.
+    pub fn next_due(&self) -> Option<i64> {
+        self.timers.values().map(|wait| wait.until).min()
+    }
+
+    /// When an open question expires, in milliseconds since 1970: with its own time, or with that of what it is part of, as a fork or a
+    /// loop (E-37).
+    pub fn expires(&self, ask: &str) -> Option<i64> {
+        let mut node = self.asks.get(ask)?.node;
+        let mut first = self.timers.get(ask).map(|wait| wait.until);
+        while let Some((opener, ..)) = self.of(node).opened_by {
+            let around = self.timer_id(opener).and_then(|timer| self.timers.get(&timer));
+            first = first.into_iter().chain(around.map(|wait| wait.until)).min();
+            node = opener;
+        }
+        first
     }
 
     /// Timers that came due before `now` while nobody looked, in the order in which they did.

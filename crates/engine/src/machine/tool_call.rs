@@ -57,8 +57,9 @@ impl State {
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = visit.approved;
         let args = Some(Box::new(slot.call.arguments.clone()));
-        slot.declined = matches!(visit.phase, LeafPhase::Ask(AskPhase::Said(_)));
-        let denied = slot.declined.then(|| self.refused_by_person(node, &slot)).flatten();
+        let said = if let LeafPhase::Ask(AskPhase::Said(said)) = &visit.phase { Some(said) } else { None };
+        slot.declined = said.is_some();
+        let denied = said.and_then(|said| self.refused_by_person(node, &slot, said));
         let over = self.over_limit(node, &slot.call.name);
         match denied.or(over).or_else(|| self.input_error(node, &slot.call)) {
             Some(fault) => Event::Refused { effect, fault: Box::new(fault), args },

@@ -36,7 +36,7 @@ async fn a_driver_hears_what_is_said() {
     let driven = task.await.unwrap();
     assert_eq!((driven.halt.unwrap(), driven.state.status()), (Halt::Ended, RunStatus::Completed));
     drop(handle);
-    assert!(host.answer("r", &Answer::new("yes")).await.err().unwrap().is("unknown-ask"));
+    assert!(host.answer("r", &Answer::new("yes")).await.err().unwrap().is("ask-answered"));
 }
 
 /// C-13: who answers too late, while another process drives the run, is not told to resume it.

@@ -199,6 +199,28 @@ async fn an_ask_expires_while_nobody_drives() {
     }
 }
 
+/// E-37: a run that is held by a handle fires its own timers while it only waits for people, whatever becomes of the clock that can be set.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_held_fires_its_timers() {
+    for moved in [0, 365 * 24 * HOUR, -365 * 24 * HOUR] {
+        let clock = Arc::new(Set::default());
+        let driver = driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} });
+        let (journal, start) = (Journal::Memory(Vec::new()), vec![Input::Start(Box::default())]);
+        let began = Instant::now();
+        let (handle, driven) = driver.driven("r", State::new(question()), journal, start, None);
+        let set = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            clock.now.store(moved, Ordering::Relaxed);
+        };
+        let (driven, ()) = tokio::join!(driven, set);
+        assert_eq!(driven.halt.unwrap(), Halt::Ended, "{moved}");
+        assert_eq!(began.elapsed().as_secs(), 2, "{moved}");
+        let Journal::Memory(records) = driven.journal else { panic!() };
+        assert!(records.iter().any(|record| matches!(record.event, Event::Fired { .. })), "{moved}");
+        drop(handle);
+    }
+}
+
 /// A fork of two paths that has ten seconds. On one of them a question has two, and then, if it is expired, `after` follows; the
 /// other one says what it has to say at once.
 fn question_on_a_path(after: &str) -> Arc<Graph> {

@@ -205,6 +205,8 @@ export const chinese = {
   until: '截止',
   asked: '提问于',
   begun: '开始于',
+  expired: '已过期',
+  'expired-why': '该问题已不能回答。恢复运行即可在没有答案的情况下继续。',
   approve: '批准',
   refuse: '拒绝',
   'why-not': '理由（可选）',

@@ -205,6 +205,8 @@ export const english = {
   until: 'until',
   asked: 'asked',
   begun: 'started',
+  expired: 'expired',
+  'expired-why': 'It can no longer be answered. Resume the run to continue without an answer.',
   approve: 'Approve',
   refuse: 'Refuse',
   'why-not': 'Reason (optional)',

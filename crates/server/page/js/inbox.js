@@ -53,12 +53,13 @@ export function Ask({ ask, run, done, named = false }) {
     <header><span class="ask-kind">${t(`ask-${kind}`)}</span>
       ${named && html`<a href=${link('run', run, { node: ask.node })}><${Text} of=${ask.run_name ?? run} max=${60} /></a>`}
       <span class="muted"><${Text} of=${ask.node} max=${60} /></span><span class="grow"></span>
-      ${named && ask.asked && html`<span class="muted" title=${exactly(ask.asked)}>${t('asked')} ${when(ask.asked)}</span>`}${ask.until && html`<span class="muted">${t('until')} ${when(ask.until)}</span>`}</header>
+      ${named && ask.asked && html`<span class="muted" title=${exactly(ask.asked)}>${t('asked')} ${when(ask.asked)}</span>`}${ask.until && html`<span class=${ask.expired ? 'tag' : 'muted'}>${t(ask.expired ? 'expired' : 'until')} ${when(ask.until)}</span>`}</header>
     ${named && html`<p class="ask-run muted"><span class="mono"><${Text} of=${run} max=${80} /></span>${ask.dialect && html` · ${t(`dialect-${ask.dialect}`)}`}${ask.started && html` · <span title=${exactly(ask.started)}>${t('begun')} ${when(ask.started)}</span>`}</p>`}
     <div class="ask-prompt"><${Markdown} of=${String(ask.prompt ?? '')} /></div>
     ${ask.tool && html`<div class="call k-tool"><span class="call-name">⚒ <${Text} of=${ask.tool} /></span><${Json} of=${ask.arguments ?? {}} open=${4} /></div>`}
     ${kind !== 'edit' && ask.value !== undefined && ask.value !== null && html`<div class="ask-value"><${Json} of=${ask.value} open=${4} /></div>`}
-    ${!viewer && !gone && (kind === 'approve'
+    ${ask.expired && html`<p class="muted">${t('expired-why')}</p>`}
+    ${!viewer && !gone && !ask.expired && (kind === 'approve'
       ? html`<div class="ask-acts"><button type="button" class="primary" disabled=${busy} onClick=${() => answer({ answer: 'yes' })}>${t('approve')}</button>
           <input type="text" aria-label=${t('why-not')} placeholder=${t('why-not')} value=${why} onInput=${(event) => setWhy(event.target.value)} />
           <button type="button" class="danger" disabled=${busy} onClick=${() => answer({ answer: 'no', ...(why ? { why } : {}) })}>${t('refuse')}</button></div>`

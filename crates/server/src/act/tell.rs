@@ -26,13 +26,9 @@ pub(crate) fn answer(app: Arc<App>, call: Call) -> Later {
             by: said.by,
             why: said.why,
         };
-        if repeats(&app, &id, &answer).await? {
-            return shown(app, id).await;
-        }
         match app.host.answer(&id, &answer).await {
             Ok(given) => heard(app, id, given).await,
-            // Who said the same was quicker, and has closed it meanwhile.
-            Err(error) if error.is("unknown-ask") => match repeats(&app, &id, &answer).await? {
+            Err(error) if error.is("ask-answered") => match repeats(&app, &id, &answer).await? {
                 true => shown(app, id).await,
                 false => Err(error.into()),
             },
@@ -69,7 +65,7 @@ fn written(answer: &Value) -> String {
     }
 }
 
-/// Whether somebody has said the very same before (S-07).
+/// Whether the same was answered before (S-07).
 async fn repeats(app: &Arc<App>, id: &str, answer: &Answer) -> Result<bool, Problem> {
     let (app, id, answer) = (Arc::clone(app), id.to_owned(), answer.clone());
     blocking(move || app.kept.look(&id, None, |run, _| Ok(answer.repeats(run)))).await

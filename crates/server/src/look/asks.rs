@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use selvedge_host::{report, time};
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{RunStatus, RunsPage};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ const RUNS: u64 = 100;
 /// `GET /v1/asks`.
 pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
     let limit = u32::try_from(call.number("limit").unwrap_or(RUNS)).unwrap_or(u32::MAX);
-    let mut asks = Vec::new();
+    let (mut asks, now) = (Vec::new(), SystemClock.now_ms());
     // Those that wait for an answer, and those that go on meanwhile.
     for status in [RunStatus::Waiting, RunStatus::Running] {
         let page = RunsPage { status: Some(status), limit, ..RunsPage::default() };
@@ -23,7 +24,7 @@ pub(crate) fn list(app: &App, call: &Call) -> Result<Reply, Problem> {
             let _ = app.kept.look(&info.id, None, |run, _| {
                 let open = run.state.asks().iter().filter(|_| run.state.ended().is_none());
                 asks.extend(open.map(|(id, ask)| {
-                    let mut object = report::asked(&run.state, id, ask);
+                    let mut object = report::asked(&run.state, id, ask, Some(now));
                     object.insert("run_id".to_owned(), info.id.as_str().into());
                     object.insert("run_name".to_owned(), info.name.as_str().into());
                     object.insert("dialect".to_owned(), info.dialect.as_str().into());

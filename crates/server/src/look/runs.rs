@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use selvedge_host::options::RunOptions;
 use selvedge_host::report::{self, RunReport};
 use selvedge_host::{Begun, Error, can_resume, time};
-use selvedge_runtime::graph_of;
+use selvedge_runtime::{Clock, SystemClock, graph_of};
 use selvedge_store::{RunInfo, RunStatus, RunsPage};
 use serde_json::{Value, json};
 
@@ -75,6 +75,7 @@ pub(crate) fn begun(begun: &Begun) -> Value {
         warnings: &begun.warnings,
         graph: &begun.graph,
         driven: true,
+        now: Some(SystemClock.now_ms()),
     };
     let events = begun.state.events();
     with_row(report.json(), &begun.info, true, (events, events))
@@ -96,6 +97,7 @@ fn described(app: &App, id: &str, at: Option<u64>, brief: bool) -> Result<Value,
             graph: &graph,
             // Whoever drives it drives its present, not its past.
             driven: driven || at < events,
+            now: (at == events).then(|| SystemClock.now_ms()),
         };
         let object = if brief { report.brief() } else { report.json() };
         let mut object = with_row(object, &info, driven, (at, events));

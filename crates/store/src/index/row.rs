@@ -53,6 +53,7 @@ pub(crate) fn update(conn: &Connection, db: &Path, key: i64, change: &RunUpdate)
         .map_err(sql)??;
     if let Some((status, ended)) = change.status {
         (info.status, info.ended_ms) = (status, ended);
+        super::timers::set(conn, key, change.due_ms).map_err(sql)?;
     }
     info.usage = change.usage.clone().unwrap_or(info.usage);
     info.graph = change.graph.or(info.graph);

@@ -84,6 +84,31 @@ fn a_graph_must_be_stored_before_its_run() {
     stored.wait().unwrap();
 }
 
+/// E-37: a run is due from its timer on, for as long as it waits.
+#[test]
+fn e37_runs_are_due_by_their_timers() {
+    let store = Store::memory().unwrap();
+    for id in ["a", "b", "c"] {
+        store.create_run(new_run(id), Vec::new()).wait().unwrap();
+    }
+    let child = NewRun { parent: Some("a".to_owned()), ..new_run("child") };
+    store.create_run(child, Vec::new()).wait().unwrap();
+    let stands = |id: &str, status, due_ms| {
+        let update = RunUpdate { status: Some((status, None)), due_ms, ..RunUpdate::default() };
+        store.update_run(id, update).wait().unwrap();
+    };
+    for (id, due_ms) in [("a", Some(20)), ("b", Some(10)), ("c", None), ("child", Some(5))] {
+        stands(id, RunStatus::Waiting, due_ms);
+    }
+    assert_eq!(store.due_runs(9).unwrap(), []);
+    assert_eq!(store.due_runs(10).unwrap(), [("b".to_owned(), 10)]);
+    assert_eq!(store.due_runs(20).unwrap(), [("b".to_owned(), 10), ("a".to_owned(), 20)]);
+    stands("a", RunStatus::Waiting, Some(30));
+    stands("b", RunStatus::Completed, None);
+    assert_eq!(store.due_runs(29).unwrap(), []);
+    assert_eq!(store.due_runs(30).unwrap(), [("a".to_owned(), 30)]);
+}
+
 #[test]
 fn runs_are_listed_latest_first_and_filtered() {
     let store = Store::memory().unwrap();

@@ -76,6 +76,7 @@ async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Error> {
         store: &found.store,
         driven,
         warned: true,
+        now: Some(SystemClock.now_ms()),
     };
     Ok(report.conclude(ui))
 }

@@ -166,8 +166,18 @@ fn open_asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
     page.line(&page.paint(MAGENTA, text));
     for (id, ask) in state.asks() {
         page.labelled("", "", 2, &prompt(state, ask), FAULT);
+        if let Some(until) = asks::until(state, id, report.now) {
+            page.line(&format!("    {until}"));
+        }
         // In one line, so that it can be copied.
-        page.line(&format!("    {}", answers(state, report.run, id)));
+        if !asks::is_expired(state, id, report.now) {
+            page.line(&format!("    {}", answers(state, report.run, id)));
+        }
+    }
+    if let Some(next) =
+        asks::next_timer(state, report.run, report.now).filter(|_| status == RunStatus::Waiting)
+    {
+        page.labelled("", "", 2, &next, 2);
     }
 }
 

@@ -151,7 +151,7 @@ fn after_a_no_a_resume_says_what_can_be_done() {
     let run = place.run(&["resume", "r", "--json"]).exits(1).json();
     let code = |warning: &Value| warning["code"] == "write-in-doubt";
     assert!(run["warnings"].as_array().unwrap().iter().any(code) && run["asks"] == json!([]), "{run}");
-    refused(place.run(&["answer", "r", &ask, "no", "--json"]), "bad-answer", &[&ways[0], &ways[1]]);
+    refused(place.run(&["answer", "r", &ask, "no", "--json"]), "ask-answered", &[&ways[0], &ways[1]]);
     assert_eq!((events(&place), began(&place)), (before, 1));
     let done = ["answer", "r", &ask, "done", "--output", r#"{"id": 9}"#, "--json"];
     let run = place.run(&done).exits(0).json();

@@ -70,7 +70,7 @@ fn c13_an_answer_reaches_the_process_that_drives_the_run() {
     assert_eq!(status(&done.json()), "completed");
     assert!(done.stderr.contains("start b"), "who drives it sees that it goes on: {}", done.stderr);
     place.run(&["replay", "r"]).exits(0);
-    assert_eq!(answer(&place, "yes").exits(2).error()["code"], "unknown-ask");
+    assert_eq!(answer(&place, "yes").exits(2).error()["code"], "ask-answered");
 }
 
 #[test]

@@ -105,11 +105,16 @@ fn s07_an_answer_may_be_given_twice() {
     let done = server.wait(&run, "completed");
     assert_eq!(done["output"], "I am");
     server.ask("POST", &path, Some(&json!({"answer": "I am", "by": "Ann"}))).is(200);
-    server.ask("POST", &path, Some(&json!({"answer": "I am not"}))).is(404);
+    let refused = server.ask("POST", &path, Some(&json!({"answer": "I am not"}))).is(409).json();
+    let message = refused["message"].as_str().unwrap();
+    assert_eq!(refused["code"], "ask-answered");
+    assert!(message.ends_with(" UTC: I am, by Ann"), "{message}");
     // Also by the name of the node that asked.
     let named = format!("/v1/runs/{run}/asks/sure");
     server.ask("POST", &named, Some(&json!({"answer": "I am"}))).is(200);
-    server.ask("POST", &named, Some(&json!({"answer": "I am not"}))).is(404);
+    server.ask("POST", &named, Some(&json!({"answer": "I am not"}))).is(409);
+    let unknown = format!("/v1/runs/{run}/asks/nobody");
+    server.ask("POST", &unknown, Some(&json!({"answer": "I am"}))).is(404);
 }
 
 /// The same answer by many at once: whoever is first, all are told that it holds.
