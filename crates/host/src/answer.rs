@@ -70,6 +70,7 @@ impl Answer {
         let Some(named) = self.ask.as_deref() else { return false };
         let Ok(own) = asks::answer_of(&self.said) else { return false };
         let output = self.output.as_deref().and_then(|output| serde_json::from_str::<Value>(output).ok());
+        let output = output.filter(|value| !value.is_null());
         let mut all = run.timeline.nodes().iter().flat_map(|node| &node.answers);
         let meant = |ask: &str| ask == named || asks::called(&run.state, ask) == named;
         let last = all.rfind(|said| meant(&said.ask));
