@@ -68,7 +68,9 @@ impl RecordedRun {
 /// Whether `resume` would do something with a run that nobody drives. One that failed of a person's no would come to the same question (E-05).
 pub fn can_resume(state: &State) -> bool {
     match state.status() {
-        RunStatus::Completed | RunStatus::Cancelled | RunStatus::Waiting => false,
+        RunStatus::Completed | RunStatus::Cancelled => false,
+        // A timer that is due continues it (E-37).
+        RunStatus::Waiting => state.next_due().is_some_and(|due| due <= SystemClock.now_ms()),
         RunStatus::Failed => state.declined().is_none(),
         RunStatus::Running => true,
     }
