@@ -295,7 +295,7 @@ pub struct Failure {
     /// The provider's Retry-After, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Whether it is known that nothing was asked for: a tool that was not called is none that ran (C-02).
+    /// Whether it is known that no request was sent: then it counts as no call (C-02, E-20).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsent: bool,
     /// What a model's reply that was no use took all the same, by its provider's figures (E-20).
@@ -326,7 +326,7 @@ impl Failure {
     pub fn transient(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { transient: true, ..Self::permanent(kind, message) }
     }
-    /// The same, of a tool that was not called.
+    /// The same, of a request that was not sent.
     #[must_use]
     pub fn unsent(mut self) -> Self {
         self.unsent = true;
@@ -393,6 +393,11 @@ impl Outcome {
             Self::Operated(operated) => Some(&operated.output),
             Self::Reply(_) | Self::Failed(_) => None,
         }
+    }
+
+    /// Whether its request was sent, so that it counts as a call (E-20).
+    pub fn is_sent(&self) -> bool {
+        !matches!(self, Self::Failed(failure) if failure.unsent)
     }
 
     /// What a call of a model took by its provider's figures, also one that came to nothing (E-20).

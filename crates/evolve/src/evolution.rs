@@ -333,6 +333,7 @@ impl Going<'_> {
             "folder": evolution.data_set.folder(),
             "timeout_s": evolution.task_timeout_s,
             "concurrency": evolution.concurrency,
+            "tasks": tasks.len(),
             "score": evolution.score.name(),
         });
         let initial = [

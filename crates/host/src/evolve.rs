@@ -5,5 +5,6 @@ pub(crate) mod measure;
 pub mod measures;
 pub mod report;
 pub mod score;
+mod shares;
 pub mod statistics;
 pub(crate) mod task;

@@ -267,6 +267,7 @@ fn configured(
             key_variable: key.variable,
             price: spec.price,
             limits,
+            pace: spec.pace,
             ..ProviderConfig::new(spec.provider, spec.model.as_str()).at(spec.base_url.as_str())
         };
         let model = match Endpoint::new(model, http) {

@@ -13,6 +13,7 @@ mod stream;
 
 pub use list::list_models;
 
+use super::limiter::{Answer, Limiter, Permit, Wait};
 use super::protocol::{Protocol, WireQuirks, count_in};
 use super::provider::ProviderConfig;
 use super::target::{Target, secrets};
@@ -24,7 +25,7 @@ use reqwest::header::{
 use reqwest::{Client, Response, Url};
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings, Tokens, Unread};
 use selvedge_http::{Http, shown};
-use selvedge_runtime::ports::{CallContext, Model, Pending};
+use selvedge_runtime::ports::{CallContext, Delta, Model, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -39,6 +40,8 @@ const KEY_LENGTH: usize = 255;
 const PLAIN: &str = "identity";
 /// How many forms of a request are tried, whatever a protocol says.
 const FORMS: usize = 8;
+/// Bytes of a token of most texts, roughly.
+const TOKEN: u64 = 4;
 
 /// One model behind an endpoint. Clones share what was learnt about it.
 #[derive(Clone, Debug)]
@@ -55,6 +58,10 @@ struct Inner {
     price: Option<Price>,
     limits: CallLimits,
     http: Http,
+    /// Who may call this endpoint when.
+    limiter: Arc<Limiter>,
+    /// The model's name there.
+    model: Arc<str>,
 }
 
 impl Endpoint {
@@ -75,9 +82,11 @@ impl Endpoint {
             key_variable: config.key_variable,
             longest_wait: config.limits.rate_limit_wait,
         };
+        let model = Arc::from(target.model.as_str());
+        let limiter = Limiter::of(base.as_str(), target.key.as_ref(), &model, config.pace);
         let (price, limits, http) = (config.price, config.limits, http.clone());
         let known = Mutex::new((quirks, Arc::new(target)));
-        Ok(Self { inner: Arc::new(Inner { base, protocol, known, price, limits, http }) })
+        Ok(Self { inner: Arc::new(Inner { base, protocol, known, price, limits, http, limiter, model }) })
     }
 
     /// Those of `settings` that are not sent, since the provider has no word for them, by their names in documents:
@@ -91,6 +100,7 @@ impl Model for Endpoint {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
         let inner = self.inner.clone();
         Box::pin(async move {
+            let turn = inner.turn(&request, &context).await;
             let own = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let whole = own.unwrap_or(inner.limits.model_timeout);
             let key = if own.is_some() { "the node's timeout" } else { "limits.model_timeout_s" };
@@ -101,6 +111,9 @@ impl Model for Endpoint {
                 Ok(result) => result,
                 Err(_) => Err(inner.known().1.late("did not finish its reply", whole, key)),
             };
+            if let Some(turn) = turn {
+                turn.end(answer(&result));
+            }
             let (tokens, unread) = spent.into_inner().unwrap_or_else(PoisonError::into_inner);
             result.map_err(|failure| Failure { tokens: inner.charged(tokens), unread, ..failure })
         })
@@ -108,6 +121,36 @@ impl Model for Endpoint {
 }
 
 impl Inner {
+    /// Waits until it is the call's turn, and says so to who watches (E-51). This is no part of the time that a call may take.
+    async fn turn(&self, request: &ModelRequest, context: &CallContext) -> Option<Permit> {
+        let bytes: usize = request.messages.iter().map(|message| message.content.len()).sum();
+        let tokens = (bytes as u64 / TOKEN).saturating_add(request.settings.max_tokens.unwrap_or(0));
+        let asked = Instant::now();
+        let told = |wait: Wait| {
+            context.turn.waits();
+            let Some(watch) = &context.watch else { return };
+            let before = match wait.before {
+                0 => String::new(),
+                1 => "; 1 call is before it".to_owned(),
+                before => format!("; {before} calls are before it"),
+            };
+            let pause =
+                wait.pause.map(|pause| format!("; the server asked to wait {:.1} s", pause.as_secs_f64()));
+            let place = shown(&self.base);
+            watch(Delta::Progress(format!(
+                "waits for its turn at {place}{before}{}",
+                pause.unwrap_or_default()
+            )));
+        };
+        let permit = self.limiter.turn(&self.model, tokens, told).await;
+        if context.turn.begins()
+            && let Some(watch) = &context.watch
+        {
+            watch(Delta::Progress(format!("is sent after {:.1} s", asked.elapsed().as_secs_f64())));
+        }
+        permit
+    }
+
     async fn exchange(
         &self,
         request: &ModelRequest,
@@ -227,6 +270,21 @@ impl Inner {
             target.clean_value(&mut call.arguments);
         }
         reply
+    }
+}
+
+/// What the limiter learns from the end of a call.
+fn answer(result: &Result<ModelReply, Failure>) -> Answer {
+    let failure = match result {
+        Ok(reply) => return Answer::Taken(reply.tokens.input.saturating_add(reply.tokens.output)),
+        Err(failure) => failure,
+    };
+    let status = failure.fault.cause.as_ref().and_then(|cause| cause.get("status")?.as_u64());
+    let pause = failure.retry_after_ms.map(Duration::from_millis);
+    match (failure.transient, status) {
+        (true, Some(429)) => Answer::Refused(pause),
+        (true, Some(503)) if pause.is_some() => Answer::Refused(pause),
+        _ => Answer::Other,
     }
 }
 

@@ -23,6 +23,7 @@
 mod anthropic;
 pub mod endpoint;
 mod gemini;
+mod limiter;
 mod openai;
 mod protocol;
 mod provider;
@@ -38,5 +39,6 @@ mod text;
 pub mod tokens;
 
 pub use endpoint::{Endpoint, list_models};
+pub use limiter::Pace;
 pub use provider::{Provider, ProviderConfig};
 pub use terms::{CallLimits, Price};

@@ -2,6 +2,7 @@
 
 use super::anthropic::Messages;
 use super::gemini::Gemini;
+use super::limiter::Pace;
 use super::openai::Chat;
 use super::protocol::Protocol;
 use super::responses::Responses;
@@ -106,6 +107,8 @@ pub struct ProviderConfig {
     pub price: Option<Price>,
     /// Time and size limits of a call.
     pub limits: CallLimits,
+    /// How much it is asked at a time and a minute (E-51).
+    pub pace: Pace,
     /// Whether `enable_search`, `enable_thinking` and the like are sent (P-26). `None`: to chat completions, except
     /// to OpenAI itself, which refuses fields it does not know, and to Ollama, which ignores them. Other protocols
     /// never send them.
@@ -123,6 +126,7 @@ impl ProviderConfig {
             key_variable: provider.key_variable().unwrap_or("SELVEDGE_API_KEY").to_owned(),
             price: None,
             limits: CallLimits::default(),
+            pace: Pace::default(),
             extras: None,
         }
     }

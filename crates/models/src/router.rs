@@ -82,7 +82,7 @@ impl Router {
             true => format!("no model is configured, so none can play {role:?}"),
             false => format!("no model plays {role:?}; configured are {}", known.join(", ")),
         };
-        let mut failure = Failure::permanent(FaultKind::ProviderError, message);
+        let mut failure = Failure::permanent(FaultKind::ProviderError, message).unsent();
         failure.fault.cause = Some(json!({"role": role, "configured": known}));
         failure
     }

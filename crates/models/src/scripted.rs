@@ -113,7 +113,7 @@ impl Scripted {
             "messages": messages.len(), "last_message": last, "tools": tools,
             "schema": schema.as_ref().map(|schema| &*schema.name),
         });
-        let mut failure = Failure::permanent(FaultKind::ProviderError, message);
+        let mut failure = Failure::permanent(FaultKind::ProviderError, message).unsent();
         failure.fault.cause = Some(cause);
         failure
     }

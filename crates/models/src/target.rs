@@ -157,7 +157,7 @@ impl Target {
     pub(crate) fn withheld(&self, refusal: &Refusal) -> Failure {
         let Refusal { what, field, reason, detail } = refusal;
         let message = sentence(&format!("{what} ({field} `{reason}`)"), &plain(detail), "");
-        let mut failure = self.hopeless(message);
+        let mut failure = Failure { unsent: false, ..self.hopeless(message) };
         let key = if *field == "stop reason" { "stop" } else { field };
         if let Some(Value::Object(cause)) = &mut failure.fault.cause {
             cause.insert(key.to_owned(), self.redact(reason).into());
@@ -249,7 +249,7 @@ impl Target {
         let Trouble { words, help, lasting } = Trouble::of(error, &self.url);
         let message =
             self.redact(&sentence(&format!("{} can't be reached", shown(&self.url)), &words, &help));
-        let mut failure = Failure::transient(FaultKind::ProviderError, message);
+        let mut failure = Failure::transient(FaultKind::ProviderError, message).unsent();
         failure.transient = !lasting;
         failure.fault.cause = Some(self.cause(None, None));
         failure
@@ -297,9 +297,9 @@ impl Target {
         failure
     }
 
-    /// Something that no second attempt mends.
+    /// A request that can't be sent, which no second attempt mends.
     pub(crate) fn hopeless(&self, message: String) -> Failure {
-        let mut failure = Failure::permanent(FaultKind::ProviderError, self.redact(&message));
+        let mut failure = Failure::permanent(FaultKind::ProviderError, self.redact(&message)).unsent();
         failure.fault.cause = Some(self.cause(None, None));
         failure
     }

@@ -1,5 +1,6 @@
 //! Calls in flight, and what comes of them while something else is waited for.
 
+use crate::ports::Turn;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use selvedge_engine::{EffectId, Outcome, Printed, Took};
@@ -22,13 +23,15 @@ pub(crate) struct Flight {
     pub(crate) effect: EffectId,
     /// Set when the call has had its turn: until then it waits, and nobody was asked for anything.
     pub(crate) begun: Arc<AtomicBool>,
+    /// Whether it waits for its turn at an endpoint.
+    pub(crate) turn: Turn,
     pub(crate) call: Pin<Box<dyn Future<Output = Came> + Send>>,
 }
 
 impl Flight {
     /// Whether the call is under way.
     pub(crate) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Relaxed)
+        self.begun.load(Ordering::Relaxed) && !self.turn.is_waiting()
     }
 }
 

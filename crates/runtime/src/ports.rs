@@ -4,8 +4,10 @@ use selvedge_engine::{Failure, ModelReply, ModelRequest, Operated, Printed, Tool
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A future of a port: dropping it cancels the call, down to the last child process (E-13).
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
@@ -33,6 +35,8 @@ pub struct CallContext {
     pub printing: Printing,
     /// Where an operation says why there is no answer to it.
     pub unanswered: Unanswered,
+    /// Where a call of a model says that it waits for its turn at its endpoint.
+    pub turn: Turn,
 }
 
 impl CallContext {
@@ -43,7 +47,41 @@ impl CallContext {
             watch: None,
             printing: Printing::default(),
             unanswered: Unanswered::default(),
+            turn: Turn::default(),
         }
+    }
+}
+
+/// Whether a call waits for its turn at an endpoint: nothing was sent yet, and no time of the call has begun (E-51).
+#[derive(Clone, Debug, Default)]
+pub struct Turn(Arc<Mutex<(Option<Instant>, Duration)>>);
+
+impl Turn {
+    /// The call waits from now on.
+    pub fn waits(&self) {
+        self.lock().0.get_or_insert_with(Instant::now);
+    }
+
+    /// It is the call's turn; whether it had waited.
+    pub fn begins(&self) -> bool {
+        let mut turn = self.lock();
+        let since = turn.0.take();
+        turn.1 += since.map(|since| since.elapsed()).unwrap_or_default();
+        since.is_some()
+    }
+
+    /// Whether it waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.lock().0.is_some()
+    }
+
+    /// How long it has waited.
+    pub(crate) fn waited(&self) -> Duration {
+        self.lock().1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Option<Instant>, Duration)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,7 +13,7 @@ use selvedge_host::config::Config;
 use selvedge_host::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
 use selvedge_host::options::{EVERY_ROLE, RunOptions};
 use selvedge_http::shown;
-use selvedge_models::{Price, Provider};
+use selvedge_models::{Pace, Price, Provider};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use url::Url;
@@ -158,6 +158,9 @@ fn print_json(models: &[Surveyed], statuses: &[Option<Status>], lists: Option<&L
                 "output_per_mtok": price.output_per_mtok,
                 "cached_input_per_mtok": price.cached_input_per_mtok,
             })),
+            "requests_per_minute": model.pace.requests_per_minute,
+            "tokens_per_minute": model.pace.tokens_per_minute,
+            "max_parallel": model.pace.max_parallel,
         });
         if let (Some(status), Some(fields)) = (status, row.as_object_mut()) {
             let told = json!({"state": status.state, "message": status.message, "near": status.near});
@@ -223,8 +226,8 @@ fn available(page: &mut Page, place: &Place, listed: &Result<Vec<String>, CallFa
 }
 
 fn table(models: &[Surveyed]) -> Table {
-    let mut table = Table::new(&["NAME", "MODEL", "ROLES", "KEY", "CONTEXT", "PRICE", "WHERE"], 6);
-    (table.spare, table.whole) = (vec![4, 5], vec![4, 5]);
+    let mut table = Table::new(&["NAME", "MODEL", "ROLES", "KEY", "CONTEXT", "PRICE", "LIMITS", "WHERE"], 7);
+    (table.spare, table.whole) = (vec![4, 5, 6], vec![4, 5, 6]);
     for model in models {
         let roles: Vec<&str> =
             model.roles.iter().map(|role| if role == EVERY_ROLE { "(others)" } else { role }).collect();
@@ -241,10 +244,23 @@ fn table(models: &[Surveyed]) -> Table {
             (key, style),
             (model.context_tokens.map(|tokens| tokens.to_string()).unwrap_or_default(), DIM),
             (model.price.map(price).unwrap_or_default(), DIM),
+            (limits(model.pace), DIM),
             (address(&model.base_url), DIM),
         ]);
     }
     table
+}
+
+/// How much a model is asked, in words; nothing without a limit.
+pub(super) fn limits(pace: Pace) -> String {
+    let Pace { requests_per_minute, tokens_per_minute, max_parallel } = pace;
+    let limit = |most: Option<u64>, what: &str| most.map(|most| format!("{most} {what}"));
+    let all = [
+        limit(requests_per_minute, "requests/min"),
+        limit(tokens_per_minute, "tokens/min"),
+        limit(max_parallel, "at a time"),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What a million tokens of prompt and of reply cost, and of prompt from a cache where that is another price.

@@ -3,7 +3,7 @@
 
 use super::node::{LeafPhase, NodePhase, Visit};
 use super::phase::{CallsPhase, Slot};
-use super::state::{PendingEffect, State, Status};
+use super::state::{State, Status};
 use crate::effect::EffectId;
 use crate::event::{Body, End, Event, PersonMessage, Start};
 use crate::fault::{Fault, FaultKind, Warning};
@@ -18,6 +18,14 @@ impl State {
     /// Applies one event.
     pub fn apply(&mut self, event: &Event) {
         self.events += 1;
+        if event.is_input() {
+            self.last_input = self.events;
+        }
+        self.change(event);
+        self.hold_back_requests();
+    }
+
+    fn change(&mut self, event: &Event) {
         match event {
             Event::Started(start) => self.started(start),
             Event::Completed { effect, outcome, jitter, took, .. } => {
@@ -208,10 +216,9 @@ impl State {
 
     /// Nothing is under way any more; late outcomes and answers change nothing (E-13).
     pub(super) fn forget_in_flight(&mut self) {
-        while let Some((_, PendingEffect { node, model, .. })) = self.pending.pop_first() {
-            if model {
-                self.count_flying(node, false);
-            }
+        self.for_room.clear();
+        while let Some((effect, row)) = self.pending.pop_first() {
+            self.end_early(&effect, row);
         }
         self.asks.clear();
         self.timers.clear();
@@ -222,6 +229,7 @@ impl State {
 
     /// The same of one frame and those opened from it, but for nodes before `first`.
     pub(super) fn forget_from(&mut self, first: NodeRef) {
+        self.for_room.retain(|node| node.frame != first.frame || node.node < first.node);
         for node in self.of(first).nodes_from(first.node) {
             for child in self.of(first).visit(node).map(Visit::open_children).unwrap_or_default() {
                 self.take_frame(child);
@@ -232,7 +240,7 @@ impl State {
         let effects: Vec<EffectId> =
             self.pending.iter().filter(|(_, p)| gone(p.node)).map(|(id, _)| id.clone()).collect();
         for effect in effects {
-            self.take_pending(&effect);
+            self.drop_pending(&effect);
         }
         self.asks.retain(|_, ask| ask.node.frame != first.frame);
         let (gone, stay): (Vec<NodeRef>, Vec<NodeRef>) =

@@ -336,6 +336,7 @@ impl State {
 
     /// Takes a frame out of the run, with what is under way in it and below (E-38).
     pub(super) fn take_frame(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
+        self.for_room.retain(|node| node.frame != ix);
         let running = self.frames[ix]
             .nodes
             .iter()
@@ -351,7 +352,7 @@ impl State {
             let (effects, children, cancelled) = (visit.effects(), visit.open_children(), visit.writes());
             asks |= visit.asks();
             for effect in effects {
-                self.take_pending(&effect);
+                self.drop_pending(&effect);
             }
             self.warn_cancelled(node, &cancelled);
             for child in children {

@@ -8,7 +8,6 @@ use super::reuse::places;
 use super::reuse::recording::Recording;
 use super::stands::Stands;
 use super::state::{State, Status};
-use super::usage::Usage;
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph, PathsOf};
@@ -170,8 +169,7 @@ impl State {
 
     /// What the fork chose for itself. It has used nothing yet.
     fn settle_into(&mut self, fork: &Fork) {
-        self.usage = Usage::default();
-        self.resets += 1;
+        self.reset_usage();
         self.unasked = Vec::new();
         self.start.sequential |= fork.sequential;
         self.start.budget = fork.budget.unwrap_or(self.start.budget);

@@ -27,7 +27,7 @@ impl State {
                 let again = self.model_again(failure, phase, *jitter);
                 // While it had failed, others may have used up what was left (E-20).
                 if let (Some(_), Some(over)) = (again, self.over_budget(node)) {
-                    return over;
+                    return self.after_failure(over, &failure.fault);
                 }
                 match again {
                     Some(after_ms) => Event::Retried {
@@ -40,6 +40,16 @@ impl State {
             }
             None => self.ask_model(node, visit, leaf, phase.attempt()),
         }
+    }
+
+    /// The end of a node whose budget allows no other attempt: it tells why another one would be needed.
+    fn after_failure(&self, mut over: Event, failed: &Fault) -> Event {
+        if let Event::NodeFinished { fault: Some(fault), .. } | Event::Caught { fault, .. } = &mut over
+            && self.counts_sent()
+        {
+            fault.message.push_str(&format!("; the last attempt failed: {}", failed.message));
+        }
+        over
     }
 
     fn judge_reply(

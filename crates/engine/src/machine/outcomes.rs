@@ -6,7 +6,7 @@ use super::node::{LeafPhase, Visit};
 use super::phase::{AskPhase, CallsPhase, Got, SlotState};
 use super::reuse::unknown_outcome;
 use super::state::{Asking, PendingEffect, State};
-use crate::effect::{EffectId, Effects, Failure, Outcome, Unread, Wait};
+use crate::effect::{EffectId, Effects, Failure, Outcome, Tokens, Unread, Wait};
 use crate::event::Asked;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
@@ -119,11 +119,10 @@ impl State {
         if pending.model {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
-            // C-02: tools that really ran.
-            let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
+            // C-02: tool calls that were sent.
             let slot = pending.slot as usize;
             let own = self.is_operation(pending.node, slot);
-            if !own && !unsent {
+            if !own && outcome.is_sent() {
                 self.charge_tool(pending.node);
             }
             self.note_operated(pending.node, outcome);
@@ -140,9 +139,11 @@ impl State {
         outcome: &Outcome,
         jitter: u32,
     ) {
-        // What was no use was paid for all the same (E-20).
-        if let Some(tokens) = outcome.tokens() {
-            self.charge(node, tokens);
+        // A request that was sent counts, whatever came of it (E-20).
+        match outcome.tokens() {
+            Some(tokens) => self.charge(node, tokens),
+            None if outcome.is_sent() && self.counts_sent() => self.charge(node, &Tokens::default()),
+            None => {}
         }
         match outcome {
             Outcome::Reply(reply) => {
@@ -432,7 +433,7 @@ impl State {
 
     pub(crate) fn keep_pending(&mut self, effect: EffectId, row: PendingEffect) {
         if row.model {
-            self.count_flying(row.node, true);
+            self.reserve(row.node, &effect);
         }
         self.pending.insert(effect, row);
     }
@@ -440,9 +441,16 @@ impl State {
     pub(super) fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {
         let pending = self.pending.remove(effect)?;
         if pending.model {
-            self.count_flying(pending.node, false);
+            self.release(pending.node, effect);
         }
         Some(pending)
+    }
+
+    /// Nobody waits for an effect any more. It counts if it was sent (E-20).
+    pub(super) fn drop_pending(&mut self, effect: &EffectId) {
+        if let Some(row) = self.pending.remove(effect) {
+            self.end_early(effect, row);
+        }
     }
 
     pub(crate) fn calls(&self, node: NodeRef) -> Option<&CallsPhase> {

@@ -87,7 +87,10 @@ impl State {
         let step = step(attempts.faults, limits.retry_wait_ms);
         // Journals without a span have waits from nothing on.
         let floor = if limits.retry_span_ms > 0 { step.div_ceil(2) } else { 0 };
-        Some(attempts.backoff_ms.unwrap_or(by_chance(floor, step, jitter)).max(asked))
+        // Many that were asked to wait equally long don't come back at once (E-51).
+        let spread = if self.counts_sent() { by_chance(0, step.min(asked), jitter) } else { 0 };
+        let own = attempts.backoff_ms.unwrap_or(by_chance(floor, step, jitter));
+        Some(own.max(asked.saturating_add(spread)))
     }
 
     /// How a leaf retries a call that failed; `unsent`: nothing was sent.

@@ -1,10 +1,10 @@
 //! How much a model request is (E-28): from sums that threads keep, without looking at what was said.
 
-use super::node::Visit;
+use super::node::{LeafPhase, Visit};
 use super::phase::ModelPhase;
 use super::state::State;
 use crate::fault::{Fault, FaultKind, Warning};
-use crate::graph::Infer;
+use crate::graph::{Act, Infer};
 use crate::ids::NodeRef;
 use crate::message::{Message, Role};
 use std::sync::Arc;
@@ -14,6 +14,9 @@ pub(crate) const LARGE_OUTPUT: u64 = 256 << 10;
 
 /// Bytes of a token of most texts, roughly.
 const TOKEN: u64 = 4;
+
+/// Output tokens that are reserved for a reply without `max_tokens`, unless a reply of the run was larger (E-20).
+const USUAL_REPLY: u64 = 1_000;
 
 impl State {
     /// Why a request is not sent: its messages and tools are more than the limit.
@@ -28,12 +31,7 @@ impl State {
         if limit == 0 {
             return None;
         }
-        let tools = self.offered(node).filter(|_| infer.offer_tools).map(|tool| self.sizes.of(tool));
-        let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
-        let again = phase.and_then(ModelPhase::refused);
-        let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());
-        let texts = system.map_or(0, |text| text.len()) + again;
-        let bytes = tools.fold(visit.thread.bytes(), u64::saturating_add).saturating_add(texts as u64);
+        let bytes = self.request_bytes(node, visit, infer, phase);
         (bytes > limit).then(|| {
             let message = format!(
                 "the messages and tools of the request are {bytes} bytes, {}, over the limit of {limit} bytes{}; nothing was \
@@ -43,6 +41,28 @@ impl State {
             );
             Fault::new(FaultKind::LimitExceeded, message)
         })
+    }
+
+    /// The bytes of a request's messages and tools.
+    fn request_bytes(&self, node: NodeRef, visit: &Visit, infer: &Infer, phase: Option<&ModelPhase>) -> u64 {
+        let tools = self.offered(node).filter(|_| infer.offer_tools).map(|tool| self.sizes.of(tool));
+        let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
+        let again = phase.and_then(ModelPhase::refused);
+        let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());
+        let texts = system.map_or(0, |text| text.len()) + again;
+        tools.fold(visit.thread.bytes(), u64::saturating_add).saturating_add(texts as u64)
+    }
+
+    /// About how many tokens the model request of a node's live leaf uses, as far as is known before the answer (E-20).
+    pub(super) fn estimated_tokens(&self, node: NodeRef) -> u64 {
+        let Some(visit) = self.visit(node) else { return 0 };
+        let Some(Act::Infer(infer)) = self.live_act(node) else { return 0 };
+        let phase = match &visit.phase {
+            LeafPhase::Model(phase) => Some(phase),
+            _ => None,
+        };
+        let reply = infer.settings.max_tokens.unwrap_or(self.largest_reply.max(USUAL_REPLY));
+        (self.request_bytes(node, visit, infer, phase) / TOKEN).saturating_add(reply)
     }
 
     /// The message that most of a request is, in words. It looks at all of them: for failures only.

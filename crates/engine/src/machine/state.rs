@@ -47,8 +47,19 @@ pub struct State {
     pub(crate) agenda: VecDeque<NodeRef>,
     /// Effects requested and not completed.
     pub(crate) pending: BTreeMap<EffectId, PendingEffect>,
-    /// How many of them ask a model: counted against the budget before they are answered (E-20).
+    /// How many of them ask a model, and the tokens that they reserve, both counted against the budget before the answers (E-20).
     pub(crate) pending_models: u64,
+    pub(crate) pending_tokens: u64,
+    /// Tokens that model requests under way reserve, of those below a cap on tokens or cost.
+    pub(crate) reserves: BTreeMap<EffectId, u64>,
+    /// Nodes whose model request waits until the budget has room for it.
+    pub(crate) for_room: Vec<NodeRef>,
+    /// Output tokens of the largest reply so far.
+    pub(crate) largest_reply: u64,
+    /// Model requests that were ended early below a cap on tokens or cost: what they used is unknown.
+    pub(crate) uncounted: u64,
+    /// The number of the latest input. What was requested after it has not been sent yet.
+    pub(crate) last_input: u64,
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
     /// What is waited for no longer than until then (E-37); ids are places.
     pub(crate) timers: BTreeMap<Arc<str>, Wait>,
@@ -159,6 +170,12 @@ impl State {
             agenda: VecDeque::new(),
             pending: BTreeMap::new(),
             pending_models: 0,
+            pending_tokens: 0,
+            reserves: BTreeMap::new(),
+            for_room: Vec::new(),
+            largest_reply: 0,
+            uncounted: 0,
+            last_input: 0,
             asks: BTreeMap::new(),
             timers: BTreeMap::new(),
             declined: BTreeMap::new(),

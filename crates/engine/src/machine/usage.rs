@@ -7,19 +7,22 @@ use std::collections::BTreeMap;
 /// What a run has used (C-02).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Model requests that were answered.
+    /// Model requests that were sent, whatever came of them.
     pub model_calls: u64,
-    /// Tools that really ran.
+    /// Tool calls that were sent, those that were ended early included.
     pub tool_calls: u64,
     /// Tokens and money.
     pub tokens: Tokens,
 }
 
-/// What was used at a place and below it, and how many models are asked there.
+/// What was used at a place and below it, and what model requests under way there hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
     pub(super) used: Usage,
+    /// Model requests under way.
     pub(super) flying: u64,
+    /// Tokens that they reserve.
+    pub(super) reserved: u64,
 }
 
 /// The meters of a frame, once something was used there.

@@ -8,7 +8,7 @@ use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node, to_map};
 use selvedge_dialects::{Diagnostics, Finding};
 use selvedge_engine::{Effects, Outputs};
-use selvedge_models::{Price, Provider};
+use selvedge_models::{Pace, Price, Provider};
 use selvedge_tools::{CommandTool, Network, reserved};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,17 @@ pub(super) const ROOT: Shape = Shape {
 };
 pub(super) const MODEL: Shape = Shape {
     what: "a model",
-    fields: &["api_key_env", "base_url", "context_tokens", "model", "price", "provider"],
+    fields: &[
+        "api_key_env",
+        "base_url",
+        "context_tokens",
+        "max_parallel",
+        "model",
+        "price",
+        "provider",
+        "requests_per_minute",
+        "tokens_per_minute",
+    ],
 };
 pub(super) const PRICE: Shape =
     Shape { what: "a price", fields: &["cached_input_per_mtok", "input_per_mtok", "output_per_mtok"] };
@@ -170,6 +180,11 @@ impl Reader<'_> {
             api_key_env: self.variable(&fields, "api_key_env"),
             context_tokens: self.count(&fields, "context_tokens", "C-14"),
             price,
+            pace: Pace {
+                requests_per_minute: self.count_from(1, &fields, "requests_per_minute", "C-14"),
+                tokens_per_minute: self.count_from(1, &fields, "tokens_per_minute", "C-14"),
+                max_parallel: self.count_from(1, &fields, "max_parallel", "C-14"),
+            },
             withheld: false,
         })
     }
@@ -353,11 +368,21 @@ impl Reader<'_> {
         field: &'static str,
         rule: &'static str,
     ) -> Option<u64> {
+        self.count_from(0, fields, field, rule)
+    }
+
+    fn count_from(
+        &mut self,
+        least: u32,
+        fields: &Fields<'_, '_>,
+        field: &'static str,
+        rule: &'static str,
+    ) -> Option<u64> {
         let number = fields.number(field, rule, self.diagnostics)?;
-        if number.value >= 0.0 && number.value.fract() == 0.0 {
+        if number.value >= f64::from(least) && number.value.fract() == 0.0 {
             return Some(number.value as u64);
         }
-        let message = format!("`{field}` must be a whole number from 0 on, not {}", number.value);
+        let message = format!("`{field}` must be a whole number from {least} on, not {}", number.value);
         self.diagnostics.push(
             Finding::error(rule, "bad-count", number.span, message)
                 .help(format!("write {field} = 1000, for example")),

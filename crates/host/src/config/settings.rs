@@ -7,7 +7,7 @@ use selvedge_dialects::agent::Settings;
 use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, DocumentLimits};
 use selvedge_engine::Budget;
-use selvedge_models::{CallLimits, Price, Provider};
+use selvedge_models::{CallLimits, Pace, Price, Provider};
 use selvedge_store::RunStatus;
 use selvedge_tools::mcp::McpServer;
 use selvedge_tools::{CommandTool, NativeTool, Network, ToolLimits};
@@ -32,6 +32,8 @@ pub struct ModelConfig {
     pub context_tokens: Option<u64>,
     /// `price`.
     pub price: Option<Price>,
+    /// `requests_per_minute`, `tokens_per_minute` and `max_parallel`.
+    pub pace: Pace,
     /// Whether nothing is to be sent there, as nobody trusts who says so (C-20).
     pub withheld: bool,
 }

@@ -43,8 +43,12 @@ impl Cost {
                     self.reused += 1;
                     continue;
                 }
-                let Some(outcome) = &attempt.outcome else { continue };
-                self.count(&call.kind, outcome);
+                match &attempt.outcome {
+                    Some(outcome) => self.count(&call.kind, outcome),
+                    // One that was ended early counts if it had been sent.
+                    None if attempt.was_sent() => self.count_call(&call.kind),
+                    None => continue,
+                }
                 let by_journal = ended.at.saturating_sub(attempt.requested.at);
                 let took = attempt.took.map_or(by_journal, |took| i64::from(took.worked_ms));
                 self.worked_ms += u64::try_from(took).unwrap_or(0);
@@ -58,13 +62,15 @@ impl Cost {
     }
     /// Counts what a call came to as the run's usage does (C-02, E-20).
     fn count(&mut self, kind: &CallKind, outcome: &Outcome) {
-        let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
-        if matches!(kind, CallKind::Tool(_)) && !unsent {
-            self.usage.tool_calls += 1;
+        if outcome.is_sent() {
+            self.count_call(kind);
         }
         if let Some(tokens) = outcome.tokens() {
-            self.usage.model_calls += u64::from(*kind == CallKind::Model);
             self.usage.tokens.add(tokens);
         }
+    }
+    fn count_call(&mut self, kind: &CallKind) {
+        self.usage.tool_calls += u64::from(matches!(kind, CallKind::Tool(_)));
+        self.usage.model_calls += u64::from(*kind == CallKind::Model);
     }
 }

@@ -1,6 +1,7 @@
 //! The operation that runs a task of a data set, as a run of its own (V-01, E-39).
 
 use super::score;
+use super::shares::{Crowd, Share, Shares};
 use crate::child::Child;
 use crate::error::Error;
 use crate::library::held;
@@ -50,15 +51,18 @@ struct Settings {
     folder: PathBuf,
     timeout_s: u64,
     concurrency: usize,
+    /// How many tasks the batch has.
+    #[serde(default)]
+    tasks: usize,
     #[serde(default)]
     score: String,
 }
 
 /// Runs tasks, so many at a time as the batch says. Whoever waits here holds nothing that a task's own run needs.
 pub(crate) fn task(bench: &Arc<Bench>) -> Operate {
-    let (bench, turns) = (Arc::clone(bench), Arc::new(OnceLock::new()));
+    let (bench, turns, shares) = (Arc::clone(bench), Arc::new(OnceLock::new()), Arc::new(Shares::default()));
     Arc::new(move |request: ToolRequest, context: CallContext| {
-        let (bench, turns) = (Arc::clone(&bench), Arc::clone(&turns));
+        let (bench, turns, shares) = (Arc::clone(&bench), Arc::clone(&turns), Arc::clone(&shares));
         Box::pin(async move {
             let given: Given = serde_json::from_value(request.args).map_err(|error| {
                 Failure::permanent(FaultKind::InputError, format!("evolve a task: {error}")).unsent()
@@ -67,18 +71,30 @@ pub(crate) fn task(bench: &Arc<Bench>) -> Operate {
             let turns: &Arc<Semaphore> = turns.get_or_init(|| Arc::new(Semaphore::new(most)));
             // It is never closed.
             let _turn = Arc::clone(turns).acquire_owned().await.ok();
-            answered(run(&bench, &given, &context).await, &context).await
+            answered(run(&bench, &shares, &given, &context).await, &context).await
         })
     })
 }
 
-async fn run(bench: &Bench, given: &Given, context: &CallContext) -> Result<Operated, Undone> {
+async fn run(
+    bench: &Bench,
+    shares: &Arc<Shares>,
+    given: &Given,
+    context: &CallContext,
+) -> Result<Operated, Undone> {
     let mut child = child(bench, given, &context.run);
-    child.options.budget = match left(bench, &context.run, child.options.budget) {
-        Ok(left) => left,
+    // Until the task has ended, no other may use its share.
+    let share = match share(bench, shares, given, &context.run, &child).await {
+        Ok(share) => share,
         Err(Undone::Failed(failure)) => return Ok(not_begun(given, &child.id, failure).into()),
         Err(unanswered) => return Err(unanswered),
     };
+    if let Some(share) = &share {
+        // The run counts what it used before a crash.
+        let rows = bench.store.children(&context.run).map_err(Error::from)?;
+        let before = rows.iter().find(|row| row.id == child.id);
+        child.options.budget = sum_of(share.budget, before.map_or(NOTHING, used_by));
+    }
     let id = child.id.clone();
     let ended = match bench.children.run(child).await {
         Ok(Some(ended)) => ended,
@@ -96,32 +112,56 @@ async fn run(bench: &Bench, given: &Given, context: &CallContext) -> Result<Oper
     .await
 }
 
-/// What is left of the caps of a batch for one more of its tasks: those that have ended have used the rest (V-01).
-fn left(bench: &Bench, batch: &str, caps: Budget) -> Result<Budget, Undone> {
+/// The share of a task of the caps of its batch, and what its run has used before (V-01); `None` without caps.
+async fn share(
+    bench: &Bench,
+    shares: &Arc<Shares>,
+    given: &Given,
+    batch: &str,
+    child: &Child,
+) -> Result<Option<Share>, Undone> {
+    let caps = child.options.budget;
     if caps == Budget::default() {
-        return Ok(caps);
+        return Ok(None);
     }
-    let rows = bench.store.children(batch).map_err(Error::from)?;
-    let (mut calls, mut tokens, mut cost) = (0, 0, 0.0);
-    for row in rows {
-        let used: Value = serde_json::from_str(&row.usage).unwrap_or_default();
-        let count = |name: &str| used.get(name).and_then(Value::as_u64).unwrap_or_default();
-        calls += count("model_calls");
-        tokens += count("input_tokens") + count("output_tokens");
-        cost += used.get("cost").and_then(Value::as_f64).unwrap_or_default();
-    }
-    let left = Budget {
-        calls: caps.calls.map(|cap| cap.saturating_sub(calls)),
-        tokens: caps.tokens.map(|cap| cap.saturating_sub(tokens)),
-        cost: caps.cost.map(|cap| (cap - cost).max(0.0)),
+    let Settings { concurrency, tasks, .. } = given.settings;
+    let used = |is_running: &dyn Fn(&str) -> bool| {
+        let rows = bench.store.children(batch).map_err(Error::from)?;
+        let begun = rows.iter().filter(|row| row.id != child.id).count();
+        let ended = rows.iter().filter(|row| !is_running(&row.id));
+        let crowd = Crowd { concurrency, waiting: tasks.max(1).saturating_sub(begun).max(1) };
+        Ok::<_, Undone>((ended.fold(NOTHING, |sum, row| sum_of(sum, used_by(row))), crowd))
     };
-    let used_up =
-        left.calls == Some(0) || left.tokens == Some(0) || left.cost.is_some_and(|left| left <= 0.0);
-    if used_up {
-        let message = "the budget of the evolution is used up (--budget)";
-        return Err(Failure::permanent(FaultKind::BudgetExceeded, message).into());
+    match shares.share(&child.id, caps, used).await? {
+        Some(share) => Ok(Some(share)),
+        None => {
+            let message = "the budget of the evolution is used up (--budget)";
+            Err(Undone::from(Failure::permanent(FaultKind::BudgetExceeded, message)))
+        }
     }
-    Ok(left)
+}
+
+const NOTHING: Budget = Budget { calls: Some(0), tokens: Some(0), cost: Some(0.0) };
+
+/// What a run has used, of all that caps can count.
+fn used_by(row: &RunInfo) -> Budget {
+    let used: Value = serde_json::from_str(&row.usage).unwrap_or_default();
+    let count = |name: &str| used.get(name).and_then(Value::as_u64).unwrap_or_default();
+    Budget {
+        calls: Some(count("model_calls")),
+        tokens: Some(count("input_tokens").saturating_add(count("output_tokens"))),
+        cost: Some(used.get("cost").and_then(Value::as_f64).unwrap_or_default()),
+    }
+}
+
+/// The sum of caps or figures; what is absent in the first stays so.
+fn sum_of(a: Budget, b: Budget) -> Budget {
+    let count = |a: Option<u64>, b: Option<u64>| a.map(|a| a.saturating_add(b.unwrap_or(0)));
+    Budget {
+        calls: count(a.calls, b.calls),
+        tokens: count(a.tokens, b.tokens),
+        cost: a.cost.map(|cost| cost + b.cost.unwrap_or(0.0)),
+    }
 }
 
 /// The run of a task: an agent without anybody to ask.
@@ -251,11 +291,12 @@ pub(super) fn work(run: &Followed) -> Value {
                     calls += 1;
                     succeeded += u64::from(matches!(outcome, Outcome::Output(_)));
                 }
-                (CallKind::Model, Some(outcome)) => {
+                (CallKind::Model, outcome) if attempt.was_sent() => {
                     let (count, tokens) =
                         roles.entry(role(&run.timeline, node, &attempt.effect)).or_default();
                     *count += 1;
-                    outcome.tokens().into_iter().for_each(|used| tokens.add(used));
+                    let used = outcome.as_ref().and_then(Outcome::tokens);
+                    used.into_iter().for_each(|used| tokens.add(used));
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@ use super::table::Table;
 use crate::config::Config;
 use crate::options::{EVERY_ROLE, RunOptions};
 use selvedge_models::router::ROLES;
-use selvedge_models::{Price, Provider};
+use selvedge_models::{Pace, Price, Provider};
 
 /// A model, whom it plays, and how it is reached.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Surveyed {
     pub context_tokens: Option<u64>,
     /// What it costs, if the configuration says.
     pub price: Option<Price>,
+    /// How much it is asked, as the configuration says (E-51).
+    pub pace: Pace,
     /// Whether it is not asked, as nobody trusts who configures it (C-20).
     pub withheld: bool,
 }
@@ -45,6 +47,7 @@ pub fn survey(chosen: &RunOptions, config: &Config) -> Vec<Surveyed> {
             key_needed: false,
             context_tokens: None,
             price: None,
+            pace: Pace::default(),
             withheld: false,
         };
         let mut all: Vec<_> = chosen.models.iter().map(|(role, model)| one(role, Some(model))).collect();
@@ -70,6 +73,7 @@ pub fn survey(chosen: &RunOptions, config: &Config) -> Vec<Surveyed> {
         key_needed: spec.needs_key(),
         context_tokens: spec.context_tokens,
         price: spec.price,
+        pace: spec.pace,
         withheld: spec.withheld,
     };
     table.specs.iter().map(one).collect()

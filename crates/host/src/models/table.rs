@@ -7,7 +7,7 @@ use crate::options::{EVERY_ROLE, RunOptions};
 use selvedge_engine::Graph;
 use selvedge_engine::graph::Act;
 use selvedge_models::router::{DEFAULT_ROLE, ROLES};
-use selvedge_models::{Price, Provider};
+use selvedge_models::{Pace, Price, Provider};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,6 +34,7 @@ pub(super) struct Spec {
     pub(super) api_key_env: Option<String>,
     pub(super) context_tokens: Option<u64>,
     pub(super) price: Option<Price>,
+    pub(super) pace: Pace,
     /// Whether nothing is to be sent to it, as nobody trusts who configures it (C-20).
     pub(super) withheld: bool,
 }
@@ -48,6 +49,7 @@ impl Spec {
             api_key_env: model.api_key_env.clone(),
             context_tokens: model.context_tokens,
             price: model.price,
+            pace: model.pace,
             withheld: model.withheld,
         }
     }
@@ -70,6 +72,7 @@ impl Spec {
             api_key_env: None,
             context_tokens: None,
             price: None,
+            pace: Pace::default(),
             withheld: false,
         }
     }

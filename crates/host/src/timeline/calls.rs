@@ -106,14 +106,17 @@ impl Timeline {
 
     /// Counts what a call has used with who was asked.
     fn count(&mut self, effect: &EffectId, outcome: &Outcome) {
-        let Some(tokens) = outcome.tokens() else { return };
+        if !outcome.is_sent() {
+            return;
+        }
+        let tokens = outcome.tokens().copied().unwrap_or_default();
         let role = match self.act(effect) {
             Some(Act::Call(call)) if tokens.input + tokens.output == 0 && is_operation(&call.tool) => return,
             Some(Act::Call(call)) => Some(call.tool.strip_prefix(INTERNAL).unwrap_or(&call.tool).into()),
             Some(Act::Infer(infer)) => infer.model.clone(),
             _ => None,
         };
-        let spent = Spent { calls: 1, tokens: *tokens };
+        let spent = Spent { calls: 1, tokens };
         self.roles.entry(role.unwrap_or_else(|| BASIC.into())).or_default().add(&spent);
     }
 

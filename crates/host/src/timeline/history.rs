@@ -286,4 +286,12 @@ impl Attempt {
     pub fn is_open(&self) -> bool {
         self.ended.is_none() && !self.lost
     }
+    /// Whether its request was sent (E-20). One without an outcome that has ended was ended early: it was sent if its wait was over.
+    pub fn was_sent(&self) -> bool {
+        let waited = |ended: Moment| ended.at >= self.requested.at.saturating_add_unsigned(self.after_ms);
+        match &self.outcome {
+            Some(outcome) => outcome.is_sent(),
+            None => self.ended.is_some_and(waited),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::Drive;
 use crate::clock::wait;
 use crate::flight::{Came, Flight};
-use crate::ports::{CallContext, Pending, Printing};
+use crate::ports::{CallContext, Pending, Printing, Turn};
 use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request, Took};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,8 @@ impl Drive<'_> {
         };
         let span = self.spans.effect(&effect, pending.node);
         let begun = Arc::new(AtomicBool::new(false));
-        let call = self.call(request, &effect, Arc::clone(&begun));
+        let turn = Turn::default();
+        let call = self.call(request, &effect, Arc::clone(&begun), turn.clone());
         let clock = Arc::clone(&self.driver.clock);
         let call = async move {
             if long > 0 {
@@ -50,7 +51,7 @@ impl Drive<'_> {
             call.await
         };
         let call = Box::pin(call.instrument(span));
-        self.flying.push(Flight { effect: effect.clone(), begun, call });
+        self.flying.push(Flight { effect: effect.clone(), begun, turn, call });
         self.known.insert(effect);
     }
 
@@ -89,6 +90,7 @@ impl Drive<'_> {
         request: Request,
         effect: &EffectId,
         begun: Arc<AtomicBool>,
+        turn: Turn,
     ) -> impl Future<Output = Came> + Send + use<> {
         let watcher = self.driver.watcher.clone();
         let started = watcher.clone().map(|watcher| (watcher, effect.clone()));
@@ -99,7 +101,7 @@ impl Drive<'_> {
         });
         let printing = Printing::default();
         let (run, unanswered) = (Arc::clone(&self.run), self.unanswered.clone());
-        let context = CallContext { run, watch, printing: printing.clone(), unanswered };
+        let context = CallContext { run, watch, printing: printing.clone(), unanswered, turn: turn.clone() };
         let (gate, call): (Option<_>, Pending<Outcome>) = match request {
             Request::Model(request) => {
                 let reply = self.driver.model.call(request, context);
@@ -133,7 +135,10 @@ impl Drive<'_> {
             }
             let outcome = call.await.unwrap_or_else(Outcome::from);
             drop(permit);
-            let (queued_ms, worked_ms) = (ms(asked, began), ms(began, clock.running()));
+            let ended = clock.running();
+            // Its turn at the endpoint is waited for as well.
+            let began = began.saturating_add(turn.waited()).min(ended);
+            let (queued_ms, worked_ms) = (ms(asked, began), ms(began, ended));
             (outcome, printing.kept(), Some(Took { queued_ms, worked_ms }))
         }
     }

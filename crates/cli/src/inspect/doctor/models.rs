@@ -72,7 +72,9 @@ fn one(model: &Surveyed, lists: &Lists, report: &mut Report) {
         (None, true) => format!("{variable} is not set"),
         (None, false) => "no key".to_owned(),
     };
-    let what = format!("{}{own} {plays}; {}, {shown}; {key}", model.name, model.provider.name());
+    let limits = crate::inspect::models::limits(model.pace);
+    let limits = if limits.is_empty() { limits } else { format!("; at most {limits}") };
+    let what = format!("{}{own} {plays}; {}, {shown}; {key}{limits}", model.name, model.provider.name());
     if model.withheld {
         return report.add(
             "model",

@@ -4,7 +4,9 @@ use crate::support::{Place, finish, says};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// What a request said: its line, its Authorization header, its body.
 pub(crate) type Seen = Arc<Mutex<Vec<(String, Option<String>, Value)>>>;
@@ -59,8 +61,9 @@ fn serve_one(stream: TcpStream, answer: &dyn Fn(&Value) -> (u16, String), seen: 
         } else {
             answered
         };
+        let wait = if status == 429 { "Retry-After: 0.5\r\n" } else { "" };
         let head = format!(
-            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{wait}Content-Length: {}\r\n\r\n",
             body.len()
         );
         writer.write_all(format!("{head}{body}").as_bytes()).unwrap();
@@ -194,4 +197,70 @@ fn an_endpoint_that_is_not_there_is_exit_4_before_anything_is_recorded() {
     assert_eq!(done.stdout, "");
     assert!(!place.state().exists());
     place.run(&["run", "plan.json", "--base-url", "no address", "--model", "m"]).exits(2);
+}
+
+/// A workflow that asks a model on each of so many paths at once.
+fn many_paths(place: &Place, paths: usize) {
+    let each: Vec<usize> = (0..paths).collect();
+    let document = json!({
+        "nodes": [
+            {"id": "start", "type": "START"},
+            {"id": "each", "type": "FORK", "config": {"forkStrategy": "parallel", "forEach": each, "childNodeIds": ["ask"]}},
+            {"id": "ask", "type": "LLM", "config": {"prompt": "Number {{item}}"}},
+            {"id": "all", "type": "JOIN", "config": {"joinStrategy": "ALL_COMPLETED"}},
+            {"id": "end", "type": "END"},
+        ],
+        "edges": [
+            {"from": "start", "to": "each"},
+            {"from": "ask", "to": "all"},
+            {"from": "all", "to": "end"},
+        ],
+    });
+    place.write("many.json", &document.to_string());
+}
+
+/// A server that answers one chat at a time, and others with 429.
+fn one_at_a_time() -> (String, Seen) {
+    let busy = AtomicBool::new(false);
+    serve_each(move |_| {
+        if busy.swap(true, Ordering::SeqCst) {
+            return (429, r#"{"error": {"message": "one at a time"}}"#.to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(60));
+        busy.store(false, Ordering::SeqCst);
+        (200, reply("done"))
+    })
+}
+
+/// E-51: what the server asks of some holds for all, and once it is known that it takes one request at a time, it is sent one at a time.
+#[test]
+fn many_requests_have_their_turn_at_a_server_that_takes_one() {
+    let (url, seen) = one_at_a_time();
+    let place = Place::new();
+    many_paths(&place, 16);
+    let began = Instant::now();
+    let run = place.run(&["run", "many.json", "--base-url", &url, "--model", "m", "--json"]).exits(0).json();
+    let (sent, took) = (seen.lock().unwrap().len(), began.elapsed());
+    assert_eq!(run["usage"]["model_calls"], json!(sent), "each request that was sent counts");
+    assert!(
+        (16..=36).contains(&sent),
+        "{sent} requests: those of the beginning, and one more for each that was refused"
+    );
+    // A second of work, half a second that the server asks for, and at most as much by chance.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// E-51: with its limit configured no request is refused, and who looks on is told what is waited for.
+#[test]
+fn a_configured_limit_keeps_requests_from_being_refused() {
+    let (url, seen) = one_at_a_time();
+    let place = Place::new();
+    many_paths(&place, 6);
+    let model = format!("[models.m]\nmodel = \"x\"\nbase_url = \"{url}\"\nmax_parallel = 1\n");
+    place.write("selvedge.toml", &model);
+    let done = place.run(&["run", "many.json", "-v", "--json"]).exits(0);
+    assert_eq!(seen.lock().unwrap().len(), 6);
+    assert!(done.stderr.contains("waits for its turn at http://127.0.0.1"), "{}", done.stderr);
+    let listed = place.run(&["models", "--json"]).exits(0).json();
+    assert_eq!(listed["models"][0]["max_parallel"], json!(1));
 }

@@ -48,11 +48,13 @@ fn the_list_has_its_shape_and_no_key() {
         "name": "big", "provider": "anthropic", "model": "claude-x", "base_url": "https://api.anthropic.com/v1",
         "roles": ["judge"], "key": {"variable": "ANTHROPIC_API_KEY", "found": true}, "context_tokens": 200000,
         "price": {"input_per_mtok": 3.0, "output_per_mtok": 15.0, "cached_input_per_mtok": 0.3},
+        "requests_per_minute": null, "tokens_per_minute": null, "max_parallel": null,
     });
     let near = json!({
         "name": "near", "provider": "openai", "model": "tiny", "base_url": "http://127.0.0.1:9/v1",
         "roles": ["basic", "summarize"], "key": {"variable": "SELVEDGE_API_KEY", "found": false},
         "context_tokens": null, "price": null,
+        "requests_per_minute": null, "tokens_per_minute": null, "max_parallel": null,
     });
     assert_eq!(listed.json(), json!({"models": [big, near]}));
     let page = models(&place, &[], &key).exits(0).stdout;
