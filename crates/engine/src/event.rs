@@ -109,6 +109,11 @@ pub enum Event {
         /// Which timer.
         timer: Arc<str>,
     },
+    /// Input: effects that were ended early, or that the next event ends, had waited for their turn and had not been sent (E-20).
+    Unsent {
+        /// Which effects.
+        effects: Vec<EffectId>,
+    },
     /// Input: a bug ended this run.
     Poisoned {
         /// The failed assertion.
@@ -490,8 +495,14 @@ impl Event {
                 | Event::Resumed { .. }
                 | Event::Forked(_)
                 | Event::Fired { .. }
+                | Event::Unsent { .. }
                 | Event::Poisoned { .. }
         )
+    }
+
+    /// Whether it begins a turn of the driver: what was requested before it has been dispatched.
+    pub fn begins_turn(&self) -> bool {
+        self.is_input() && !matches!(self, Event::Unsent { .. })
     }
 }
 

@@ -21,6 +21,7 @@ mod dependents;
 mod derive;
 mod doubt;
 mod edits;
+mod ended_early;
 mod finish;
 mod flow;
 mod fork;
@@ -40,6 +41,7 @@ mod phase;
 mod recall;
 mod recovery;
 mod request;
+mod reserves;
 mod retry;
 mod reuse;
 mod scope;
@@ -139,6 +141,11 @@ impl State {
             }
             Input::Cancel => Event::CancelRequested,
             Input::Expire(seconds) => Event::Expired { seconds },
+            Input::Unsent(mut effects) => {
+                effects.retain(|effect| self.may_be_unsent(effect));
+                (!effects.is_empty()).then_some(())?;
+                Event::Unsent { effects }
+            }
             Input::Poison(message) => Event::Poisoned { message },
         };
         Some(event)

@@ -69,7 +69,7 @@ impl<'m> Count<'m> {
             }
             _ => {}
         }
-        if event.is_input() {
+        if event.begins_turn() {
             self.unsent.clear();
         }
     }

@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, RunStatus, State};
 use selvedge_store::{Settled, StoreError};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -316,12 +317,7 @@ impl Drive<'_> {
         commands: Vec<GivenCommand>,
         go_on: bool,
     ) -> Result<(), DriveError> {
-        let at = self.driver.clock.now_ms();
-        let model = &self.driver.model;
-        let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));
-        let Advanced { records, replies, unfinished } =
-            advance(self.state, (inputs, commands), at, go_on, recall);
-        self.unfinished = unfinished;
+        let (records, replies) = self.advance(inputs, commands, go_on);
         let settled = replies.iter().filter_map(settled).collect::<Result<Vec<Settled>, _>>()?;
         if !records.is_empty() || !settled.is_empty() {
             self.keep(records, settled).await?;
@@ -333,6 +329,30 @@ impl Drive<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Accepts inputs and commands and derives what follows: the records, and what becomes of the commands.
+    fn advance(
+        &mut self,
+        inputs: Vec<Input>,
+        commands: Vec<GivenCommand>,
+        go_on: bool,
+    ) -> (Vec<Record>, Vec<(Sender, Result<(), Refusal>)>) {
+        let at = self.driver.clock.now_ms();
+        let model = &self.driver.model;
+        let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));
+        // Looked up at most once a turn, as few turns end anything early.
+        let (flying, waiting) = (&self.flying, OnceCell::new());
+        let waits = |effect: &EffectId| {
+            let waiting: &HashSet<&EffectId> = waiting.get_or_init(|| {
+                flying.iter().filter(|flight| !flight.has_begun()).map(|flight| &flight.effect).collect()
+            });
+            waiting.contains(effect)
+        };
+        let Advanced { records, replies, unfinished, .. } =
+            advance(self.state, (inputs, commands), at, go_on, recall, &waits);
+        self.unfinished = unfinished;
+        (records, replies)
     }
 
     /// Makes records durable, tells of them, and dispatches what they request.

@@ -201,6 +201,10 @@ impl Telling<'_> {
                 (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
             }
             Event::Fired { timer } => (String::new(), format!("the time of {} is up", ask(timer))),
+            Event::Unsent { effects } => {
+                let ids: Vec<String> = effects.iter().map(id).collect();
+                (effects.first().map(of).unwrap_or_default(), format!("{}: not sent", ids.join(", ")))
+            }
             Event::Poisoned { message } => (String::new(), message.clone()),
             Event::NodeStarted { node, .. } => (node.to_string(), String::new()),
             Event::Opened { node, thread, from, start, end } => {

@@ -40,6 +40,8 @@ pub enum Input {
     Fork(Box<Fork>),
     /// The time of a timer has come (E-37).
     Fire(Arc<str>),
+    /// Effects that were ended early, or are about to be, had not been sent (E-20).
+    Unsent(Vec<EffectId>),
     /// An internal assertion failed (E-17).
     Poison(String),
 }
@@ -337,6 +339,7 @@ impl Input {
             Event::Resumed { tools } => Input::Resume(tools),
             Event::Forked(fork) => Input::Fork(fork),
             Event::Fired { timer } => Input::Fire(timer),
+            Event::Unsent { effects } => Input::Unsent(effects),
             Event::Poisoned { message } => Input::Poison(message),
             Event::NodeStarted { .. }
             | Event::Opened { .. }

@@ -18,10 +18,14 @@ impl State {
     /// Applies one event.
     pub fn apply(&mut self, event: &Event) {
         self.events += 1;
-        if event.is_input() {
+        if event.begins_turn() {
             self.last_input = self.events;
         }
-        self.change(event);
+        let ended_early = std::mem::take(&mut self.ended_early);
+        match event {
+            Event::Unsent { effects } => self.uncount(effects, &ended_early),
+            event => self.change(event),
+        }
         self.hold_back_requests();
     }
 
@@ -60,6 +64,7 @@ impl State {
             }
             Event::Resumed { tools } => self.resumed(tools),
             Event::Forked(fork) => self.forked(fork),
+            Event::Unsent { .. } => {}
             Event::Poisoned { message } => self.poison(message),
             Event::NodeStarted { node, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());

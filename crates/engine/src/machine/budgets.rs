@@ -1,12 +1,10 @@
-//! What was used where, and caps on it (E-20, E-50): of the run, of a node with all below it, of a frame.
+//! What was used where, and caps on it (E-20): of the run, of a node with all below it, of a frame.
 
 use super::frame::Frame;
-use super::node::LeafPhase;
 use super::opened::Children;
-use super::phase::Got;
-use super::state::{PendingEffect, State};
+use super::state::{EarlyEnd, State};
 use super::usage::{Meter, Meters, Usage};
-use crate::effect::{EffectId, Tokens};
+use crate::effect::Tokens;
 use crate::event::{Budget, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Act;
@@ -15,7 +13,7 @@ use std::sync::Arc;
 
 impl Budget {
     /// The first cap that is reached: what of, where it is, and what was used of it. A model request under way counts as a call.
-    fn reached(&self, used: &Usage, flying: u64) -> Option<(&'static str, String, String)> {
+    pub(super) fn reached(&self, used: &Usage, flying: u64) -> Option<(&'static str, String, String)> {
         let tokens = used.tokens.input.saturating_add(used.tokens.output);
         let calls = used.model_calls + flying;
         match (self.calls, self.tokens, self.cost) {
@@ -31,7 +29,7 @@ impl Budget {
 
 /// What meters count.
 #[derive(Clone, Copy, PartialEq)]
-enum Counted {
+pub(super) enum Counted {
     /// What was used, which is told of each path of a fork.
     Used,
     /// Model requests under way, which only budgets ask for.
@@ -45,7 +43,7 @@ const USAGE_UNKNOWN: &str = "usage-unknown";
 
 /// What is capped below the run itself.
 #[derive(Clone, Copy)]
-enum Capped {
+pub(super) enum Capped {
     Node(NodeRef),
     /// The frame that the node is in.
     Frame(NodeRef),
@@ -72,117 +70,10 @@ impl State {
         self.warn_overshot(node);
     }
 
-    /// Nobody waits any more for an effect that was under way: it counts if it was sent.
-    pub(super) fn end_early(&mut self, effect: &EffectId, row: PendingEffect) {
-        let sent = row.event < self.last_input && row.wait().until <= self.now;
-        let (node, counts) = (row.node, sent && self.counts_sent());
-        if row.model {
-            self.release(node, effect);
-        }
-        if counts && row.model {
-            self.charge(node, &Tokens::default());
-            self.warn_unknown(node);
-        } else if counts && !self.is_operation(node, row.slot as usize) {
-            self.charge_tool(node);
-        }
-    }
-
     /// A tool call was sent.
     pub(super) fn charge_tool(&mut self, node: NodeRef) {
         self.usage.tool_calls += 1;
         self.meter(node, Counted::Used, |meter| meter.used.tool_calls += 1);
-    }
-
-    /// A model request is under way: it holds one call and, below a cap on tokens or cost, the tokens that it may use.
-    pub(super) fn reserve(&mut self, node: NodeRef, effect: &EffectId) {
-        let caps = |budget: &Budget| budget.tokens.is_some() || budget.cost.is_some();
-        let reserves = self.counts_sent() && self.is_below(node, caps);
-        let tokens = if reserves { self.estimated_tokens(node) } else { 0 };
-        if reserves {
-            self.reserves.insert(effect.clone(), tokens);
-        }
-        self.pending_models += 1;
-        self.pending_tokens = self.pending_tokens.saturating_add(tokens);
-        self.meter(node, Counted::Flying, |meter| {
-            meter.flying += 1;
-            meter.reserved = meter.reserved.saturating_add(tokens);
-        });
-    }
-
-    /// A model request is no longer under way. Requests that wait for room are looked at again.
-    pub(super) fn release(&mut self, node: NodeRef, effect: &EffectId) {
-        let tokens = self.reserves.remove(effect).unwrap_or(0);
-        self.pending_models = self.pending_models.saturating_sub(1);
-        self.pending_tokens = self.pending_tokens.saturating_sub(tokens);
-        self.meter(node, Counted::Flying, |meter| {
-            meter.flying = meter.flying.saturating_sub(1);
-            meter.reserved = meter.reserved.saturating_sub(tokens);
-        });
-        for waiting in std::mem::take(&mut self.for_room) {
-            self.wake(waiting);
-        }
-    }
-
-    /// Takes nodes off the agenda whose model request has to wait until the budget has room for it.
-    pub(super) fn hold_back_requests(&mut self) {
-        while let Some(node) = self.agenda.front().copied().filter(|node| self.waits_for_room(*node)) {
-            self.agenda.pop_front();
-            self.frames[node].queued = false;
-            self.for_room.push(node);
-        }
-    }
-
-    /// Whether a node is about to send a model request that does not fit into what requests under way leave of a budget. With none
-    /// under way there, or with the budget used up, it does not wait.
-    fn waits_for_room(&self, node: NodeRef) -> bool {
-        if !self.counts_sent() || self.reserves.is_empty() || !self.is_about_to_ask(node) {
-            return false;
-        }
-        let tokens = self.estimated_tokens(node);
-        let run = Meter { used: self.usage, flying: self.pending_models, reserved: self.pending_tokens };
-        let below = self.capped(node).map(|(place, budget)| (self.meter_of(place), budget));
-        let mut waits = false;
-        for (meter, budget) in std::iter::once((run, &self.start.budget)).chain(below) {
-            if budget.reached(&meter.used, meter.flying).is_some() {
-                return false;
-            }
-            waits |= meter.flying > 0 && !self.fits(budget, &meter, tokens);
-        }
-        waits && !self.takes_recorded(node)
-    }
-
-    /// Whether a node's next event sends a model request.
-    fn is_about_to_ask(&self, node: NodeRef) -> bool {
-        let Some(visit) = self.visit(node) else { return false };
-        matches!(self.live_act(node), Some(Act::Infer(_)))
-            && match &visit.phase {
-                LeafPhase::Enter => true,
-                LeafPhase::Model(phase) => match &phase.got {
-                    Some(Got::Failed(failure, jitter)) => self.model_again(failure, phase, *jitter).is_some(),
-                    _ => false,
-                },
-                _ => false,
-            }
-    }
-
-    /// Whether a recorded reply stands for a node's next model request, so that nothing is sent (E-29).
-    fn takes_recorded(&self, node: NodeRef) -> bool {
-        let visit = self.visit(node).filter(|visit| matches!(visit.phase, LeafPhase::Enter));
-        let Some((visit, leaf)) = visit.and_then(|visit| Some((visit, visit.leaf?))) else { return false };
-        self.reuse.has(self.spot(node)) && self.reusable_model(node, visit, leaf).is_ok()
-    }
-
-    /// Whether a request that may use so many tokens fits beside those under way. What a token costs is taken from what the run has
-    /// paid so far; before its first request has ended, nothing fits beside another under a cap on the cost.
-    fn fits(&self, budget: &Budget, meter: &Meter, tokens: u64) -> bool {
-        let reserved = meter.reserved.saturating_add(tokens);
-        let Usage { tokens: used, model_calls, .. } = &self.usage;
-        let count = used.input.saturating_add(used.output).max(1);
-        let price = (*model_calls > 0).then(|| used.cost / count as f64);
-        let cost = price.map(|price| meter.used.tokens.cost + reserved as f64 * price);
-        let own = &meter.used.tokens;
-        budget.tokens.is_none_or(|cap| own.input.saturating_add(own.output).saturating_add(reserved) <= cap)
-            && budget.cost.is_none_or(|cap| cost.is_some_and(|cost| cost <= cap))
     }
 
     /// Tells by how much budgets are exceeded that a node is below.
@@ -211,12 +102,15 @@ impl State {
         }
     }
 
-    /// Tells that the tokens of requests that were ended early are unknown, where there is a cap on tokens or cost.
-    fn warn_unknown(&mut self, node: NodeRef) {
+    /// Tells that the tokens of so many more requests that were ended early are unknown, where there is a cap on tokens or cost.
+    pub(super) fn warn_unknown(&mut self, node: NodeRef, more: i64) {
         if !self.is_below(node, |budget| budget.tokens.is_some() || budget.cost.is_some()) {
             return;
         }
-        self.uncounted += 1;
+        self.uncounted = self.uncounted.saturating_add_signed(more);
+        if self.uncounted == 0 {
+            return self.warnings.retain(|warning| &*warning.code != USAGE_UNKNOWN);
+        }
         let requests = if self.uncounted == 1 { "model request was" } else { "model requests were" };
         let message = format!(
             "{} {requests} ended early: the tokens used there are unknown, and the budget does not count them",
@@ -239,11 +133,12 @@ impl State {
         self.usage = Usage::default();
         self.resets += 1;
         self.uncounted = 0;
+        self.unsent.clear();
         self.warnings.retain(|warning| !matches!(&*warning.code, OVERSHOT | USAGE_UNKNOWN));
     }
 
     /// Changes the meters of a node with a budget, of its frame if somebody may ask for it, and of all that these are in. The run has its own.
-    fn meter(&mut self, node: NodeRef, counted: Counted, change: impl Fn(&mut Meter)) {
+    pub(super) fn meter(&mut self, node: NodeRef, counted: Counted, change: impl Fn(&mut Meter)) {
         let resets = self.resets;
         let mut at = Some(node);
         while let Some(node) = at {
@@ -314,12 +209,12 @@ impl State {
     }
 
     /// Whether a node is below a budget of a kind: the run's, or one of [`Self::capped`].
-    fn is_below(&self, node: NodeRef, kind: impl Fn(&Budget) -> bool) -> bool {
+    pub(super) fn is_below(&self, node: NodeRef, kind: impl Fn(&Budget) -> bool) -> bool {
         kind(&self.start.budget) || self.capped(node).any(|(_, budget)| kind(budget))
     }
 
     /// The budgets that a node and its frame have, and all that these are in, from the inside out.
-    fn capped(&self, node: NodeRef) -> impl Iterator<Item = (Capped, &Budget)> {
+    pub(super) fn capped(&self, node: NodeRef) -> impl Iterator<Item = (Capped, &Budget)> {
         let around = |node: &NodeRef| self.of(*node).opened_by.map(|(around, _)| around);
         std::iter::successors(Some(node), around).flat_map(|node| {
             let frame = self.of(node);
@@ -342,10 +237,21 @@ impl State {
     pub(super) fn used_in(&self, frame: Option<&Frame>) -> Usage {
         let meters = frame.and_then(Frame::meters);
         let meters = meters.filter(|meters| meters.resets == self.resets);
-        meters.map(|meters| meters.all.used).unwrap_or_default()
+        let mut used = meters.map(|meters| meters.all.used).unwrap_or_default();
+        // A frame that is closed has counted what turned out not to be sent.
+        let unsent = |end: &&EarlyEnd| {
+            frame.is_some_and(|frame| frame.depth > end.depth && frame.path.within(&end.effect.0).is_some())
+        };
+        for end in self.unsent.iter().filter(unsent) {
+            match end.model {
+                true => used.model_calls = used.model_calls.saturating_sub(1),
+                false => used.tool_calls = used.tool_calls.saturating_sub(1),
+            }
+        }
+        used
     }
 
-    fn meter_of(&self, place: Capped) -> Meter {
+    pub(super) fn meter_of(&self, place: Capped) -> Meter {
         let (Capped::Node(node) | Capped::Frame(node)) = place;
         let Some(meters) = self.of(node).meters().filter(|meters| meters.resets == self.resets) else {
             return Meter::default();

@@ -337,6 +337,7 @@ impl State {
     /// Takes a frame out of the run, with what is under way in it and below (E-38).
     pub(super) fn take_frame(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
         self.for_room.retain(|node| node.frame != ix);
+        let before = self.ended_early.len();
         let running = self.frames[ix]
             .nodes
             .iter()
@@ -364,6 +365,7 @@ impl State {
         if asks {
             self.asks.retain(|_, ask| ask.node.frame != ix);
         }
+        self.leave_frame(ix, before);
         self.frames.close(ix)
     }
 

@@ -44,7 +44,9 @@ impl State {
 
     /// The end of a node whose budget allows no other attempt: it tells why another one would be needed.
     fn after_failure(&self, mut over: Event, failed: &Fault) -> Event {
-        if let Event::NodeFinished { fault: Some(fault), .. } | Event::Caught { fault, .. } = &mut over
+        if let Event::NodeFinished { fault: Some(fault), .. }
+        | Event::Caught { fault, .. }
+        | Event::Unrouted { fault, .. } = &mut over
             && self.counts_sent()
         {
             fault.message.push_str(&format!("; the last attempt failed: {}", failed.message));

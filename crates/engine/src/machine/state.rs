@@ -20,7 +20,7 @@ use crate::message::ToolCall;
 use crate::messages::Log;
 use crate::schema::Checks;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The state of a run. [`State::apply`] is the only mutation (E-02). A clone goes its own way, and shares what is never changed:
@@ -58,8 +58,14 @@ pub struct State {
     pub(crate) largest_reply: u64,
     /// Model requests that were ended early below a cap on tokens or cost: what they used is unknown.
     pub(crate) uncounted: u64,
-    /// The number of the latest input. What was requested after it has not been sent yet.
+    /// The number of the input with which the latest turn of the driver began. What was requested after it has not been sent yet.
     pub(crate) last_input: u64,
+    /// Effects that the last event ended early, of those that count.
+    pub(crate) ended_early: Vec<EarlyEnd>,
+    /// Those of them in frames that are closed, of which it turned out that they had not been sent.
+    pub(crate) unsent: Vec<EarlyEnd>,
+    /// Effects that wait for their turn while the run ends.
+    pub(crate) never_sent: BTreeSet<EffectId>,
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
     /// What is waited for no longer than until then (E-37); ids are places.
     pub(crate) timers: BTreeMap<Arc<str>, Wait>,
@@ -114,6 +120,16 @@ pub struct PendingEffect {
     pub effects: Effects,
     /// Whether it asks a model.
     pub model: bool,
+}
+
+/// An effect that was ended early and counts.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlyEnd {
+    pub(crate) effect: EffectId,
+    /// The innermost node around it whose frame is still open, and how deep that frame is.
+    pub(crate) around: NodeRef,
+    pub(crate) depth: u32,
+    pub(crate) model: bool,
 }
 
 /// Each path that waits for a model has one.
@@ -176,6 +192,9 @@ impl State {
             largest_reply: 0,
             uncounted: 0,
             last_input: 0,
+            ended_early: Vec::new(),
+            unsent: Vec::new(),
+            never_sent: BTreeSet::new(),
             asks: BTreeMap::new(),
             timers: BTreeMap::new(),
             declined: BTreeMap::new(),

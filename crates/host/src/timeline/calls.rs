@@ -70,6 +70,13 @@ impl Timeline {
             Event::Asked(asked) => self.asked(asked, now),
             Event::Answered { ask, value } => self.answered(ask, value, now),
             Event::Fired { timer } => self.close(timer, now),
+            Event::Unsent { effects } => {
+                for effect in effects {
+                    if let Some(attempt) = self.attempt_mut(effect) {
+                        attempt.unsent = true;
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -329,6 +336,7 @@ impl Attempt {
             outcome: None,
             printed: None,
             lost: false,
+            unsent: false,
         }
     }
 }

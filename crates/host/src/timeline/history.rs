@@ -153,6 +153,8 @@ pub struct Attempt {
     pub printed: Option<Arc<Printed>>,
     /// Whether nobody knows if it happened (E-05).
     pub lost: bool,
+    /// Whether it was ended early while it waited for its turn (E-20).
+    pub unsent: bool,
 }
 
 /// A question to a person.
@@ -291,7 +293,7 @@ impl Attempt {
         let waited = |ended: Moment| ended.at >= self.requested.at.saturating_add_unsigned(self.after_ms);
         match &self.outcome {
             Some(outcome) => outcome.is_sent(),
-            None => self.ended.is_some_and(waited),
+            None => !self.unsent && self.ended.is_some_and(waited),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::command::Refusal;
 use crate::handle::{GivenCommand, Sender};
-use selvedge_engine::{Event, Input, ModelRequest, Record, State};
+use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, State};
 
 /// How often in a row the same event may be derived: a document may say a text a few times.
 const MOST_REPEATED: u32 = 1_000;
@@ -12,7 +12,9 @@ const CHECKED_AT_ONCE: u64 = 1_000_000;
 
 /// What a turn has come to.
 #[derive(Default)]
-pub(super) struct Advanced {
+pub(super) struct Advanced<'a> {
+    /// The effects under way that wait for their turn, and have not been sent.
+    waiting: Option<&'a dyn Fn(&EffectId) -> bool>,
     pub(super) records: Vec<Record>,
     /// What becomes of the commands, once the records are durable.
     pub(super) replies: Vec<(Sender, Result<(), Refusal>)>,
@@ -20,11 +22,37 @@ pub(super) struct Advanced {
     pub(super) unfinished: bool,
 }
 
-impl Advanced {
+impl Advanced<'_> {
     fn accepted(&mut self, state: &mut State, now: i64, event: Event) {
         let at = state.tick(now);
+        self.apply(state, at, event);
+    }
+
+    /// Applies an event, and says which of the effects that it ends early had not been sent (E-20).
+    fn apply(&mut self, state: &mut State, at: i64, event: Event) {
+        if matches!(event, Event::Ended { .. }) {
+            let pending = state.pending().keys().filter(|effect| self.waits(effect)).cloned().collect();
+            self.unsent(state, at, pending);
+        }
         state.apply(&event);
         self.records.push(Record { at, event });
+        let unsent = state.ended_early().filter(|effect| self.waits(effect)).cloned().collect();
+        if state.ended().is_none() {
+            self.unsent(state, at, unsent);
+        }
+    }
+
+    fn waits(&self, effect: &EffectId) -> bool {
+        self.waiting.is_some_and(|waits| waits(effect))
+    }
+
+    fn unsent(&mut self, state: &mut State, at: i64, effects: Vec<EffectId>) {
+        if !effects.is_empty()
+            && let Some(event) = state.accept(Input::Unsent(effects))
+        {
+            state.apply(&event);
+            self.records.push(Record { at, event });
+        }
     }
 
     /// Derives what follows, up to so many steps of checks (E-45): a stop is heard between many costly ones (C-05).
@@ -47,22 +75,22 @@ impl Advanced {
             let same = self.records.last().is_some_and(|last| last.event == event);
             repeated = if same { repeated + 1 } else { 0 };
             assert!(repeated < MOST_REPEATED, "an event is derived again and again: {event:?}");
-            state.apply(&event);
-            self.records.push(Record { at, event });
+            self.apply(state, at, event);
         }
     }
 }
 
 /// Applies inputs, commands, and what follows from them. Derived events carry the time of the latest input,
 /// so that a replay of the inputs gives them again byte for byte (E-18).
-pub(super) fn advance(
+pub(super) fn advance<'a>(
     state: &mut State,
     (inputs, commands): (Vec<Input>, Vec<GivenCommand>),
     now: i64,
     go_on: bool,
     recall: Option<impl Fn(ModelRequest)>,
-) -> Advanced {
-    let mut advanced = Advanced::default();
+    waiting: &'a dyn Fn(&EffectId) -> bool,
+) -> Advanced<'a> {
+    let mut advanced = Advanced { waiting: Some(waiting), ..Advanced::default() };
     let checks = state.checking_steps().saturating_add(CHECKED_AT_ONCE);
     for input in inputs {
         // Of several timers that came due while nobody drove, what follows from the earlier one is there before the later one (E-37).
