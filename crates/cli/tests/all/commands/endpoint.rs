@@ -203,9 +203,10 @@ fn an_endpoint_that_is_not_there_is_exit_4_before_anything_is_recorded() {
 fn many_paths(place: &Place, paths: usize) {
     let each: Vec<usize> = (0..paths).collect();
     let document = json!({
+        "inputs": {"each": {"type": "array", "default": each}},
         "nodes": [
             {"id": "start", "type": "START"},
-            {"id": "each", "type": "FORK", "config": {"forkStrategy": "parallel", "forEach": each, "childNodeIds": ["ask"]}},
+            {"id": "each", "type": "FORK", "config": {"forkStrategy": "parallel", "forEach": "{{inputs.each}}", "childNodeIds": ["ask"]}},
             {"id": "ask", "type": "LLM", "config": {"prompt": "Number {{item}}"}},
             {"id": "all", "type": "JOIN", "config": {"joinStrategy": "ALL_COMPLETED"}},
             {"id": "end", "type": "END"},
