@@ -94,7 +94,8 @@ async fn a_clock_that_is_set_while_a_run_waits_changes_no_wait() {
             set.now.fetch_add(step, Ordering::Relaxed);
         };
         let (took, records) = driven(&clock, Busy { failures: 2, calls: AtomicU32::new(0), meanwhile }).await;
-        assert!((40.0..41.0).contains(&took), "{step}: {took} s for two waits of 20 s");
+        // By chance up to 0.5 s more the first time, and up to 1 s the second (E-51).
+        assert!((40.0..41.6).contains(&took), "{step}: {took} s for two waits of 20 s");
         assert!(records.windows(2).all(|two| two[0].at <= two[1].at), "times go back: {records:?}");
     }
 }
@@ -130,7 +131,7 @@ async fn died_waiting(clock: &Arc<Set>) -> Vec<Record> {
     let halt = driver.drive("r", &mut state, &mut journal, start, &mut stop.clone().into()).await.unwrap();
     assert_eq!(halt, Halt::Interrupted);
     let Journal::Memory(records) = journal else { panic!() };
-    assert!(matches!(records.last().unwrap().event, Event::Retried { after_ms: 20_000, .. }));
+    assert!(matches!(records.last().unwrap().event, Event::Retried { after_ms: 20_000..=20_500, .. }));
     records
 }
 
