@@ -12,7 +12,7 @@ use selvedge_http::Secret;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -43,8 +43,11 @@ pub(crate) enum Answer {
 /// An endpoint with a key, as a number: no key is kept.
 type Place = (String, Option<u64>);
 
-/// The limiters of this process, as long as a model uses them.
-static LIMITERS: LazyLock<Mutex<HashMap<Place, Weak<Limiter>>>> = LazyLock::new(Mutex::default);
+/// Limiters that are kept, so that what they know holds for the next run; above this number those are dropped that no model uses.
+const MOST_KEPT: usize = 256;
+
+/// The limiters of this process.
+static LIMITERS: LazyLock<Mutex<HashMap<Place, Arc<Limiter>>>> = LazyLock::new(Mutex::default);
 
 /// Lets calls of one endpoint and key through.
 #[derive(Debug, Default)]
@@ -101,12 +104,10 @@ impl Limiter {
         });
         let place = (base_url.to_owned(), number);
         let mut limiters = LIMITERS.lock().unwrap_or_else(PoisonError::into_inner);
-        limiters.retain(|_, limiter| limiter.strong_count() > 0);
-        let limiter = limiters.get(&place).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let limiter = Arc::<Self>::default();
-            limiters.insert(place, Arc::downgrade(&limiter));
-            limiter
-        });
+        if limiters.len() >= MOST_KEPT {
+            limiters.retain(|_, limiter| Arc::strong_count(limiter) > 1);
+        }
+        let limiter = Arc::clone(limiters.entry(place).or_default());
         drop(limiters);
         limiter.lock().models.entry(Arc::clone(model)).or_default().pace = pace;
         limiter
@@ -202,9 +203,9 @@ impl State {
                 }
             }
         }
-        if let Some(next) =
-            next.filter(|next| !self.waiting.is_empty() && self.alarm.is_none_or(|alarm| *next < alarm))
-        {
+        if let Some(next) = next.filter(|next| {
+            !self.waiting.is_empty() && self.alarm.is_none_or(|alarm| alarm <= now || *next < alarm)
+        }) {
             self.alarm = Some(next);
             limiter.wake_at(next);
         }
