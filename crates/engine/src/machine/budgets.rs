@@ -132,6 +132,7 @@ impl State {
     pub(super) fn reset_usage(&mut self) {
         self.usage = Usage::default();
         self.resets += 1;
+        self.counts_from = self.events;
         self.uncounted = 0;
         self.unsent.clear();
         self.warnings.retain(|warning| !matches!(&*warning.code, OVERSHOT | USAGE_UNKNOWN));

@@ -9,8 +9,8 @@ use crate::ids::FrameIx;
 impl State {
     /// Nobody waits any more for an effect that was under way: it counts if it was sent.
     pub(super) fn end_early(&mut self, effect: &EffectId, row: PendingEffect) {
-        let sent =
-            row.event < self.last_input && row.wait().until <= self.now && !self.never_sent.remove(effect);
+        let waited = row.wait().until > self.now || self.never_sent.remove(effect);
+        let sent = row.event > self.counts_from && row.event < self.last_input && !waited;
         let (node, model) = (row.node, row.model);
         if model {
             self.release(node, effect);

@@ -76,6 +76,8 @@ pub struct State {
     pub(crate) usage: Usage,
     /// How often it began to count from nothing.
     pub(crate) resets: u32,
+    /// The event with which it last did: what was requested before is the source's.
+    pub(crate) counts_from: u64,
     pub(crate) warnings: Vec<Warning>,
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
     pub(crate) unasked: Vec<Fault>,
@@ -201,6 +203,7 @@ impl State {
             people: PersonMessages::default(),
             usage: Usage::default(),
             resets: 0,
+            counts_from: 0,
             warnings: Vec::new(),
             unasked: Vec::new(),
             reuse: ReuseCache::default(),
