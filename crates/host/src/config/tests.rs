@@ -1,6 +1,6 @@
 use super::*;
 use selvedge_dialects::steps::{Recovery, Siblings};
-use selvedge_models::{Pace, Price, Provider};
+use selvedge_models::{Price, Provider};
 use std::path::PathBuf;
 
 /// Reads one file's text; the errors and warnings as `line:column code`.

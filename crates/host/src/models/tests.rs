@@ -9,6 +9,7 @@ pub(super) fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
             base_url: None,
             api_key_env: None,
             context_tokens: None,
+            pace: selvedge_models::Pace::default(),
             withheld: false,
             price: None,
         };
