@@ -86,11 +86,12 @@ impl Page {
         text.get(..at)
     }
 
-    /// Says how all of the texts is seen, if one was cut.
-    pub(crate) fn tell_cut(&mut self, how: &str) {
+    /// Names the commands that show all of the texts, if one was cut; each in a line of its own, so that it can be copied.
+    pub(crate) fn tell_cut(&mut self, commands: &[String]) {
         if self.is_cut {
             self.gap();
-            self.line(&self.paint(DIM, &format!("… texts are cut here; all of them: {how}")));
+            self.line(&self.paint(DIM, "… texts are cut here; all of them:"));
+            commands.iter().for_each(|command| self.line(&format!("  {command}")));
         }
     }
 

@@ -83,7 +83,7 @@ pub(super) fn all(
 /// Says how all of the texts is seen, if one was cut. Of a simulated run there is no more to see.
 fn tell_cut(page: &mut Page, found: &Subject) {
     if !found.simulated {
-        page.tell_cut(&command(&["show", found.run(), "--json"]));
+        page.tell_cut(&[command(&["show", found.run(), "--json"])]);
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
         let text = format!("{}: {}", fault.kind.name(), message(fault, printed));
         page.labelled("  failed", RED, INDENT, &text, VALUE);
     }
-    page.tell_cut(&command(&["show", found.run(), "--node", node, "--json"]));
+    page.tell_cut(&[command(&["show", found.run(), "--node", node, "--json"])]);
     page.print(ui);
     Ok(())
 }

@@ -53,11 +53,10 @@ pub(super) fn print(
     joins::table(&mut page, view);
     output(&mut page, view.output());
     warnings(&mut page, report);
-    page.tell_cut(&format!(
-        "{}, {}",
+    page.tell_cut(&[
         command(&["show", report.run, "--json"]),
-        command(&["show", report.run, "--thread", "NAME"])
-    ));
+        command(&["show", report.run, "--thread", "NAME"]),
+    ]);
     page.print(ui);
 }
 
