@@ -2,7 +2,8 @@
 
 use super::node::{LeafPhase, Visit};
 use super::phase::{CallsPhase, Slot, SlotState};
-use super::reuse::Reuse;
+use super::reuse::unknown::UnknownWrite;
+use super::reuse::{Reuse, any_version};
 use super::state::State;
 use crate::effect::{Cut, Effects, ToolDef};
 use crate::event::{Asked, Body, Event};
@@ -168,7 +169,7 @@ impl State {
                     "`{}` may or may not have run before the process ended, and running it twice may do harm. \
                      Run it again? Arguments: {}",
                     slot.call.name,
-                    asked(&slot.call.arguments)
+                    shown(&slot.call.arguments)
                 );
                 Asked::approval(slot.effect.0.clone(), self.name(node), prompt)
             }
@@ -195,12 +196,13 @@ impl State {
         let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
         let ask = |prompt: String| Asked::approval(slot.effect.0.clone(), self.name(node), prompt);
         // Only who is asked gets to see the arguments: they may be megabytes.
-        let shown = || asked(&slot.call.arguments);
+        let shown = || shown(&slot.call.arguments);
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
             Reuse::AskFirst(_, Some(from), _) if slot.declined => {
                 Event::Reused { effect: slot.effect.clone(), from, args }
             }
+            Reuse::AskUnknown(unknown, _) if !slot.approved => ask(self.unknown_question(&unknown, slot)),
             Reuse::AskFirst(why, known, _) if !slot.approved => {
                 let stays = if known.is_some() { " No keeps what it came to." } else { "" };
                 ask(format!("`{}` {why}. Run it again?{stays} Arguments: {}", tool.name, shown()))
@@ -219,6 +221,23 @@ impl State {
         }
         let slot = self.calls(node)?.slots.iter().find(|slot| slot.effect == *effect)?;
         self.tool(node, &slot.call.name)
+    }
+
+    /// Asks whether a call may be made though a write of unknown outcome may have done its work already (E-55).
+    fn unknown_question(&self, unknown: &UnknownWrite, slot: &Slot) -> String {
+        let (tool, arguments) = (&slot.call.name, shown(&slot.call.arguments));
+        if unknown.key == any_version(tool, &slot.call.arguments) {
+            // Runs of earlier editions say so of calls in flight only (E-42).
+            let before = if self.start.edition < 7 { "before the run ended" } else { "before" };
+            return format!(
+                "`{tool}` may or may not have run {before}, and running it twice may do harm. Run it again? Arguments: \
+                 {arguments}"
+            );
+        }
+        format!(
+            "`{}` may or may not have run with {}, and doing its work twice may do harm. Run `{tool}` with {arguments}?",
+            unknown.tool, unknown.arguments
+        )
     }
 
     fn append_result(&self, node: NodeRef, phase: &CallsPhase) -> Event {
@@ -269,7 +288,7 @@ fn unknown_tool(name: &str) -> Fault {
 
 /// Arguments as who is asked about a call sees them (E-21): whole, but for the middle of those that nobody reads to the
 /// end.
-fn asked(arguments: &Value) -> String {
+pub(super) fn shown(arguments: &Value) -> String {
     const WHOLE: usize = 4_000;
     const KEPT: usize = 1_500;
     let text = arguments.to_string();
@@ -300,16 +319,16 @@ pub(super) fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::asked;
+    use super::shown;
     use serde_json::json;
 
     /// E-21: what a person approves is seen to its end.
     #[test]
     fn the_ends_of_long_arguments_are_seen() {
         let usual = json!({"command": format!("begin {} end", "x".repeat(3_000))});
-        assert_eq!(asked(&usual), usual.to_string());
+        assert_eq!(shown(&usual), usual.to_string());
         let long = json!({"command": format!("begin {} end", "ä".repeat(90_000))});
-        let text = asked(&long);
+        let text = shown(&long);
         assert!(text.starts_with(r#"{"command":"begin"#) && text.ends_with(r#" end"}"#), "{text}");
         assert!(text.contains(" characters …") && text.chars().count() < 4_000);
     }

@@ -1,7 +1,7 @@
 //! What a resume keeps of steps that had finished behind a failed one (D-16, E-29), and what a person's no leaves.
 
 use super::phase::Slot;
-use super::reuse::{Reuse, any_version, unknown_outcome};
+use super::reuse::{Reuse, unknown_outcome};
 use super::state::State;
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{NodeIx, NodeRef};
@@ -19,13 +19,11 @@ impl State {
 
     fn refusal_of_no(&self, node: NodeRef, slot: &Slot) -> Option<Fault> {
         let call = &slot.call;
-        if self.reuse.is_unknown(self.spot(node), any_version(&call.name, &call.arguments)) {
-            return Some(unknown_outcome(&call.name));
-        }
         let reuse =
             self.tool(node, &call.name).map(|t| self.reusable_call(node, t, &call.arguments, slot.effects));
         match reuse {
             Some(Reuse::Take(_) | Reuse::AskFirst(_, Some(_), _)) => None,
+            Some(Reuse::AskUnknown(unknown, _)) => Some(unknown_outcome(&unknown.tool)),
             Some(Reuse::AskFirst(_, None, _)) if self.reuse.is_doubtful() => {
                 let message =
                     format!("nobody knows whether `{}` ran: the journal that says it is damaged", call.name);

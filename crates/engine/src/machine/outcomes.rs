@@ -96,6 +96,9 @@ impl State {
                 // Nobody knows about it in a later visit or a fork either.
                 let failure = Failure::of(unknown);
                 self.record_call(node, at, failure.into());
+                if self.start.edition >= 7 {
+                    self.note_unknown_write(node, at);
+                }
             }
             (_, true) => {
                 slot.approved = true;
@@ -228,6 +231,9 @@ impl State {
         };
         if again.is_none() {
             self.record_call(node, at, outcome.clone());
+            if self.is_left_unknown(node, leaf, at, outcome) {
+                self.note_unknown_write(node, at);
+            }
         }
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get_mut(at) else { return };
@@ -255,9 +261,11 @@ impl State {
         let Some(pending) = self.take_pending(effect) else { return self.misfit(&effect.0) };
         let slot_ix = pending.slot as usize;
         let leaf = self.visit(pending.node).and_then(|visit| visit.leaf);
-        let recovers = leaf.is_some_and(|leaf| {
-            self.catches(pending.node, leaf) && self.leaf(pending.node, leaf).act.is_fixed()
-        });
+        // In runs of earlier editions the recovery of a step decided before a person was asked (E-42).
+        let recovers = self.start.edition < 7
+            && leaf.is_some_and(|leaf| {
+                self.catches(pending.node, leaf) && self.leaf(pending.node, leaf).act.is_fixed()
+            });
         if let Some(phase) = self.calls_mut(pending.node)
             && let Some(slot) = phase.slots.get_mut(slot_ix)
         {

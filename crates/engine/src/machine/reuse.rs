@@ -14,6 +14,7 @@ pub(super) mod recording;
 pub(super) mod records;
 pub(super) mod said;
 pub(super) mod spot;
+pub(super) mod unknown;
 
 use super::node::Visit;
 use super::state::State;
@@ -34,6 +35,7 @@ use sha2::{Digest, Sha256};
 use spot::Spot;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use unknown::UnknownWrite;
 
 /// What to do about a new call.
 pub(crate) enum Reuse {
@@ -44,6 +46,8 @@ pub(crate) enum Reuse {
     /// It is a write that may do harm when it is repeated: a person decides, told why. A no leaves what it came to
     /// before, if that is known.
     AskFirst(&'static str, Option<EffectId>, Unlike),
+    /// It may do again what this write of unknown outcome did: a person decides (E-55).
+    AskUnknown(UnknownWrite, Unlike),
 }
 
 impl State {
@@ -67,6 +71,7 @@ impl State {
         let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
         let call = any_version(&slot.call.name, &slot.call.arguments);
+        let tool_name = Arc::clone(&slot.call.name);
         // What is idempotent and asked for once more leaves the world as it was.
         let repeated = effects == Effects::Idempotent && self.reuse.find(spot, key).is_some();
         if effects >= Effects::Idempotent && !repeated {
@@ -75,7 +80,8 @@ impl State {
         if effects == Effects::Write {
             self.reuse.done_anew(spot);
         }
-        self.settle_write(node, call);
+        let repeated = self.repeated_write(node, &tool_name, call, effects).map(|write| write.key);
+        self.settle_write(node, repeated.unwrap_or(call));
         self.reuse.spend(spot, key, (effects == Effects::Write).then_some(call));
     }
 
@@ -224,15 +230,14 @@ impl State {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
         let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let unlike = match self.reusable_call(node, tool, &slot.call.arguments, slot.effects) {
-            Reuse::No(unlike) | Reuse::AskFirst(_, _, unlike) => unlike,
+            Reuse::No(unlike) | Reuse::AskFirst(_, _, unlike) | Reuse::AskUnknown(_, unlike) => unlike,
             Reuse::Take(_) => Unlike::Taken,
         };
         let effect = slot.effect.clone();
         self.note_afresh(node, &effect, unlike);
     }
 
-    /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
-    /// run afresh before it.
+    /// Whether a recorded success may stand for a call, and what has to be asked before it runs.
     pub(crate) fn reusable_call(
         &self,
         node: NodeRef,
@@ -243,17 +248,28 @@ impl State {
         if self.reuse.is_empty() {
             return Reuse::No(self.nothing_of(node));
         }
-        let call = any_version(&tool.name, args);
-        let write = (effects == Effects::Write).then_some(call);
         // What was in flight was a write, whatever the tool has become since.
-        let spot = self.spot(node);
-        if self.reuse.is_unknown(spot, call) {
-            return Reuse::AskFirst(
-                "may or may not have run before the run ended, and running it twice may do harm",
-                None,
-                Unlike::InFlight,
-            );
+        let call = any_version(&tool.name, args);
+        let recorded = || self.recorded_call(node, tool, args, effects);
+        let Some(unknown) = self.repeated_write(node, &tool.name, call, effects) else { return recorded() };
+        let same = unknown.key == call;
+        // Runs of earlier editions ask before they look at what was recorded (E-42).
+        if same && self.start.edition < 7 {
+            return Reuse::AskUnknown(unknown.clone(), Unlike::InFlight);
         }
+        match recorded() {
+            Reuse::No(unlike) | Reuse::AskFirst(_, None, unlike) => {
+                Reuse::AskUnknown(unknown.clone(), if same { Unlike::InFlight } else { unlike })
+            }
+            reuse => reuse,
+        }
+    }
+
+    /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
+    /// run afresh before it.
+    fn recorded_call(&self, node: NodeRef, tool: &ToolDef, args: &Value, effects: Effects) -> Reuse {
+        let spot = self.spot(node);
+        let write = (effects == Effects::Write).then(|| any_version(&tool.name, args));
         let Some(found) = self.reuse.find(spot, tool_key(&tool.name, &tool.version, args)) else {
             let unlike = self.unlike_call(node, tool, args);
             let Some(write) = write else { return Reuse::No(unlike) };

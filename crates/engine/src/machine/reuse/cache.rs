@@ -7,6 +7,7 @@ use super::ran::Ran;
 use super::recording::{Elements, NodePlace, Recording};
 use super::said::Key;
 use super::spot::Spot;
+use super::unknown::UnknownWrite;
 use crate::effect::EffectId;
 use crate::ids::NodeIx;
 use std::cmp::Reverse;
@@ -29,8 +30,10 @@ pub(crate) struct ReuseCache {
     by_key: BTreeMap<(Spot, Key), Vec<(Turn, EffectId)>>,
     /// Writes, by tool and arguments: another version of the tool would write again.
     writes: BTreeMap<Key, BTreeSet<(Spot, EffectId)>>,
-    /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
-    unknown: BTreeSet<(Spot, Key)>,
+    /// Writes of unknown outcome, by the node that made them (E-55).
+    unknown: BTreeSet<(Spot, UnknownWrite)>,
+    /// The same, of nodes that are gone: a replan or an edited document has others in their place.
+    unknown_elsewhere: BTreeSet<UnknownWrite>,
     /// What the run recorded that this one was forked from: of effects in frames it knows what came of them, under whatever id.
     source: Option<Arc<Recording>>,
     /// What of that is to be taken at nodes that this run has not come to.
@@ -39,7 +42,7 @@ pub(crate) struct ReuseCache {
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
     unmatched: BTreeMap<Arc<str>, Vec<(RecordedOutcome, bool)>>,
-    unmatched_unknown: BTreeSet<(Arc<str>, Key)>,
+    unmatched_unknown: BTreeSet<(Arc<str>, UnknownWrite)>,
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     doubtful: bool,
     /// Nodes of which something was recorded that is taken now, or spent.
@@ -63,6 +66,7 @@ impl ReuseCache {
     }
     pub(crate) fn is_empty(&self) -> bool {
         let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
+        let placed = placed && self.unknown_elsewhere.is_empty();
         let placed = placed && self.ahead.as_ref().is_none_or(Ahead::is_empty);
         placed && self.unmatched.is_empty() && self.unmatched_unknown.is_empty() && !self.doubtful
     }
@@ -206,7 +210,7 @@ impl ReuseCache {
     fn place_one(&mut self, node: Spot, kept: RecordedOutcome, foreign: bool) {
         let unknown = kept.unknown();
         if unknown.is_some() || !(kept.is_success() || kept.beside) {
-            self.unknown.extend(unknown.map(|write| (node, write)));
+            self.unknown.extend(unknown.map(|write| (node, write.clone())));
             return;
         }
         let effect = kept.effect.clone();
@@ -221,8 +225,20 @@ impl ReuseCache {
         self.entries.insert(effect, Entry { node, kept, foreign });
     }
 
-    pub(crate) fn add_unknown(&mut self, node: Spot, write: Key) {
+    pub(crate) fn add_unknown(&mut self, node: Spot, write: UnknownWrite) {
         self.unknown.insert((node, write));
+    }
+
+    /// A write of unknown outcome whose node is no more.
+    pub(crate) fn add_unknown_elsewhere(&mut self, write: UnknownWrite) {
+        self.elsewhere.insert(write.key);
+        self.unknown_elsewhere.insert(write);
+    }
+
+    /// The writes of unknown outcome that concern a node: its own, and those of nodes that are gone.
+    pub(crate) fn unknown_writes(&self, node: Spot) -> impl Iterator<Item = (&UnknownWrite, bool)> {
+        let own = self.unknown.iter().filter(move |(of, _)| *of == node).map(|(_, write)| (write, true));
+        own.chain(self.unknown_elsewhere.iter().map(|write| (write, false)))
     }
 
     /// A write whose node is no more.
@@ -231,7 +247,7 @@ impl ReuseCache {
     }
 
     pub(crate) fn is_unknown(&self, node: Spot, write: Key) -> bool {
-        self.unknown.contains(&(node, write))
+        self.unknown_writes(node).any(|(known, own)| own && known.key == write)
     }
 
     /// The node's own write that succeeded, in whatever version of the tool.
@@ -266,9 +282,14 @@ impl ReuseCache {
             || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
     }
 
-    /// A person has said that a call may run, whatever became of it.
+    /// A person has said that a call may run, or what became of it.
     pub(crate) fn settle(&mut self, node: Spot, call: Key) {
-        self.unknown.remove(&(node, call));
+        self.unknown.retain(|(of, write)| *of != node || write.key != call);
+    }
+
+    /// A person has decided about a second call for a write of a node that is gone.
+    pub(crate) fn settle_elsewhere(&mut self, call: Key) {
+        self.unknown_elsewhere.retain(|write| write.key != call);
     }
 
     /// A call is run again: what was recorded for it has had its turn.
@@ -277,7 +298,7 @@ impl ReuseCache {
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
         let mut spent = same.map(|(_, effect)| effect.clone());
         if let Some(write) = write {
-            self.unknown.remove(&(node, write));
+            self.settle(node, write);
             self.elsewhere.remove(&write);
             let calls = self.writes.get(&write).into_iter().flatten();
             let own = calls.into_iter().find(|(of, _)| *of == node).map(|(_, effect)| effect.clone());
@@ -293,7 +314,8 @@ impl ReuseCache {
         self.unmatched.entry(id).or_default().push((kept, true));
     }
 
-    pub(crate) fn add_unmatched_unknown(&mut self, id: Arc<str>, write: Key) {
+    pub(crate) fn add_unmatched_unknown(&mut self, id: Arc<str>, write: UnknownWrite) {
+        self.unknown_elsewhere.insert(write.clone());
         self.unmatched_unknown.insert((id, write));
     }
 
@@ -307,9 +329,11 @@ impl ReuseCache {
                 self.unmatched.entry(id(node)).or_default().push((kept, foreign));
             }
         }
-        for (node, write) in self.unknown.split_off(&(first, Key::default())) {
-            self.elsewhere.insert(write);
-            self.unmatched_unknown.insert((id(node), write));
+        let behind: Vec<_> = self.unknown.iter().filter(|(node, _)| *node >= first).cloned().collect();
+        for (node, write) in behind {
+            self.unknown.remove(&(node, write.clone()));
+            self.elsewhere.insert(write.key);
+            self.add_unmatched_unknown(id(node), write);
         }
     }
 
@@ -322,16 +346,18 @@ impl ReuseCache {
             self.add(node, kept, foreign);
         }
         let unknown = self.unmatched_unknown.iter().filter(|(of, _)| of == id);
-        for write in unknown.map(|(_, write)| *write).collect::<Vec<Key>>() {
-            self.elsewhere.remove(&write);
-            self.unmatched_unknown.remove(&(id.clone(), write));
+        for write in unknown.map(|(_, write)| write.clone()).collect::<Vec<UnknownWrite>>() {
+            self.elsewhere.remove(&write.key);
+            self.unmatched_unknown.remove(&(id.clone(), write.clone()));
             self.unknown.insert((node, write));
         }
     }
 
     /// What no node has taken over.
     #[allow(clippy::type_complexity, reason = "two lists that go to the same place")]
-    pub(crate) fn take_unmatched(&mut self) -> (Vec<(Arc<str>, RecordedOutcome)>, BTreeSet<(Arc<str>, Key)>) {
+    pub(crate) fn take_unmatched(
+        &mut self,
+    ) -> (Vec<(Arc<str>, RecordedOutcome)>, BTreeSet<(Arc<str>, UnknownWrite)>) {
         let lists = std::mem::take(&mut self.unmatched).into_iter();
         let kept = lists.flat_map(|(id, list)| list.into_iter().map(move |(kept, _)| (id.clone(), kept)));
         (kept.collect(), std::mem::take(&mut self.unmatched_unknown))
@@ -371,7 +397,7 @@ impl ReuseCache {
     }
 
     /// Everything that is left, node by node.
-    pub(crate) fn into_parts(mut self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, Key)>) {
+    pub(crate) fn into_parts(mut self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, UnknownWrite)>) {
         self.come_to_all();
         let Self { by_key, mut entries, unknown, .. } = self;
         let turns = by_key.into_values().flatten();

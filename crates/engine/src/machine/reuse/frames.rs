@@ -1,6 +1,5 @@
 //! What was recorded in frames, for forks of the run (E-29, E-36): frames end and are gone, so it is kept as it comes.
 
-use super::any_version;
 use crate::effect::Effects;
 use crate::graph::Graph;
 use crate::ids::{FrameIx, NodeIx, NodeRef, ROOT};
@@ -10,6 +9,7 @@ use crate::machine::phase::{Slot, SlotState};
 use crate::machine::reuse::recording::{NodePlace, Recording};
 use crate::machine::reuse::said::Key;
 use crate::machine::reuse::spot::Spot;
+use crate::machine::reuse::unknown::UnknownWrite;
 use crate::machine::state::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -117,30 +117,43 @@ impl State {
     /// Nobody knows what becomes of the writes of a node that are in flight.
     pub(in crate::machine) fn keep_unknown(&mut self, node: NodeRef) {
         if self.keeps_at_once(node) {
-            let (site, keys) = (self.site(node), self.writes_in_flight(node));
+            let writes = self.writes_in_flight(node);
+            self.keep_unknown_writes(node, writes);
+        }
+    }
+
+    /// The same of these writes of a node.
+    pub(super) fn keep_unknown_writes(
+        &mut self,
+        node: NodeRef,
+        writes: impl IntoIterator<Item = UnknownWrite>,
+    ) {
+        if self.keeps_at_once(node) {
+            let site = self.site(node);
             if let Some(recorder) = &mut self.recorder {
-                recorder.inner.unknown.extend(keys.into_iter().map(|key| (site.clone(), key)));
+                recorder.inner.unknown.extend(writes.into_iter().map(|write| (site.clone(), write)));
             }
         }
     }
 
     /// Calls of a node that may write, and of which nobody knows yet whether they did: nor does the run that this is a fork of.
-    pub(in crate::machine) fn writes_in_flight(&self, node: NodeRef) -> Vec<Key> {
+    pub(in crate::machine) fn writes_in_flight(&self, node: NodeRef) -> Vec<UnknownWrite> {
         let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
         let open = |slot: &&Slot| {
             let in_flight = matches!(slot.state, SlotState::Running | SlotState::Lost(_));
             slot.effects == Effects::Write && in_flight && !self.reuse.knows(&slot.effect)
         };
-        slots.iter().filter(open).map(|slot| any_version(&slot.call.name, &slot.call.arguments)).collect()
+        slots.iter().filter(open).map(|slot| UnknownWrite::of(&slot.call)).collect()
     }
 
     /// A person has said that a call may run, or what became of it.
     pub(in crate::machine) fn settle_write(&mut self, node: NodeRef, call: Key) {
         self.reuse.settle(self.spot(node), call);
+        self.reuse.settle_elsewhere(call);
         if self.keeps_at_once(node) {
             let site = self.site(node);
             if let Some(recorder) = &mut self.recorder {
-                recorder.inner.unknown.remove(&(site, call));
+                recorder.inner.unknown.retain(|(of, write)| *of != site || write.key != call);
             }
         }
     }

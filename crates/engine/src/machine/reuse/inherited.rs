@@ -49,11 +49,11 @@ impl State {
             }
         }
         for row in laid.unknown_rows().filter(|row| !spots.contains(&row.spot) && !standing.has(row)) {
-            row.kept.unknown().into_iter().for_each(|write| self.reuse.add_unknown(row.spot, write));
+            row.kept.unknown().into_iter().for_each(|write| self.reuse.add_unknown(row.spot, write.clone()));
         }
         for (spot, site, own, write) in &laid.unknown {
             if !standing.stands(*own, *spot, site) {
-                self.reuse.add_unknown(*spot, *write);
+                self.reuse.add_unknown(*spot, write.clone());
             }
         }
         laid.in_flight.iter().for_each(|spot| self.reuse.note_in_flight(*spot));
@@ -90,8 +90,9 @@ impl State {
         }
         laid.elsewhere.iter().for_each(|write| self.reuse.add_elsewhere(*write));
         for (id, write) in &laid.unmatched_unknown {
-            self.reuse.add_unmatched_unknown(id.clone(), *write);
+            self.reuse.add_unmatched_unknown(id.clone(), write.clone());
         }
+        laid.unknown_elsewhere.iter().for_each(|write| self.reuse.add_unknown_elsewhere(write.clone()));
     }
 
     /// No effect's id comes twice: visits are counted on. Those of nodes of frames are looked up ([`Self::come_to_recorded`]).
@@ -139,8 +140,8 @@ impl State {
         for (spot, site, own, write) in &laid.unknown {
             match own {
                 true if !standing.stands(true, *spot, site) => {}
-                true => drop(recorder.unknown.insert((site.node.clone(), *write))),
-                false => drop(recorder.inner.unknown.insert((site.clone(), *write))),
+                true => drop(recorder.unknown.insert((site.node.clone(), write.clone()))),
+                false => drop(recorder.inner.unknown.insert((site.clone(), write.clone()))),
             }
         }
         recorder

@@ -1,7 +1,8 @@
 //! What nodes keep of what they asked for, until they retire or it may be taken again (E-29).
 
-use super::outcome::RecordedOutcome;
+use super::outcome::{RecordedOutcome, is_unknown};
 use super::records::{Content, Recorded};
+use super::unknown::UnknownWrite;
 use super::{any_version, call_face, tool_key};
 use crate::effect::{EffectId, Effects, ModelReply, Outcome};
 use crate::graph::Act;
@@ -87,7 +88,7 @@ impl State {
             let beside =
                 node > first && self.done(node).is_some_and(|done| done.fault.is_none() && !done.skipped);
             for mut kept in self.collect(node) {
-                kept.beside = beside && kept.write.is_some() && kept.unknown().is_none();
+                kept.beside = beside && kept.write.is_some() && !is_unknown(&kept.outcome);
                 if !(kept.is_success() || kept.beside) || kept.second {
                     self.keep_aside(node, vec![kept.clone()]);
                 }
@@ -133,6 +134,13 @@ impl State {
             }
         };
         let turn = (Reverse(self.frames[node].visit), order);
+        // Later editions note it as it comes (E-55).
+        let unknown = match &content {
+            Content::Tool(called) if write.is_some() && self.start.edition < 7 && is_unknown(&outcome) => {
+                Some(UnknownWrite::of(&called.0))
+            }
+            _ => None,
+        };
         Some(RecordedOutcome {
             effect,
             key,
@@ -146,15 +154,16 @@ impl State {
             beside: false,
             edited: false,
             tool,
+            unknown,
             second,
         })
     }
 
     /// Writes of a node that were in flight, or lost before, when the run ended.
     pub(crate) fn note_unknown(&mut self, node: NodeRef) {
-        for key in self.writes_in_flight(node) {
+        for write in self.writes_in_flight(node) {
             let spot = self.spot_for(node);
-            self.reuse.add_unknown(spot, key);
+            self.reuse.add_unknown(spot, write);
         }
     }
 }

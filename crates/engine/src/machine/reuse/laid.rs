@@ -6,6 +6,7 @@ use super::outcome::RecordedOutcome;
 use super::recording::{Elements, NodePlace, Recording};
 use super::said::Key;
 use super::spot::{Numbers, Spot, number};
+use super::unknown::UnknownWrite;
 use crate::effect::EffectId;
 use crate::graph::Graph;
 use crate::ids::{Ix, NodeIx};
@@ -34,7 +35,7 @@ pub(crate) struct Laid {
     writes: BTreeMap<Key, Vec<(Spot, usize)>>,
     /// Rows of writes about which nobody knows whether they happened, and further such writes that have no row.
     unknown_rows: Vec<usize>,
-    pub(super) unknown: Vec<(Spot, NodePlace, bool, Key)>,
+    pub(super) unknown: Vec<(Spot, NodePlace, bool, UnknownWrite)>,
     /// How often nodes of frames were started, and which nodes were begun at all.
     started: HashMap<Spot, u32>,
     /// What forks and loops went over.
@@ -47,7 +48,8 @@ pub(crate) struct Laid {
     /// Writes of nodes in frames that are not there, and all that nodes of the run's own dataflow recorded that are not.
     pub(super) elsewhere: Vec<Key>,
     pub(super) unmatched: Vec<(Arc<str>, RecordedOutcome)>,
-    pub(super) unmatched_unknown: Vec<(Arc<str>, Key)>,
+    pub(super) unmatched_unknown: Vec<(Arc<str>, UnknownWrite)>,
+    pub(super) unknown_elsewhere: Vec<UnknownWrite>,
 }
 
 /// One outcome, and where it was recorded.
@@ -151,10 +153,10 @@ impl Laid {
         }
         for (id, write) in &past.unknown {
             match place(id) {
-                Some(node) => self.unknown.push((spot(node), site(id), true, *write)),
+                Some(node) => self.unknown.push((spot(node), site(id), true, write.clone())),
                 None => {
-                    self.elsewhere.push(*write);
-                    self.unmatched_unknown.push((id.clone(), *write));
+                    self.elsewhere.push(write.key);
+                    self.unmatched_unknown.push((id.clone(), write.clone()));
                 }
             }
         }
@@ -181,11 +183,11 @@ impl Laid {
                 None => self.elsewhere.extend(kept.written_with_success()),
             }
         }
-        for (site, key) in &past.inner.unknown {
+        for (site, write) in &past.inner.unknown {
             let moved = moved(site, frames, places);
             match moved.as_ref().and_then(&mut spot).zip(moved) {
-                Some((spot, site)) => self.unknown.push((spot, site, false, *key)),
-                None => self.elsewhere.push(*key),
+                Some((spot, site)) => self.unknown.push((spot, site, false, write.clone())),
+                None => self.unknown_elsewhere.push(write.clone()),
             }
         }
         for (site, visits) in &past.inner.visits {

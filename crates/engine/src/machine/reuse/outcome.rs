@@ -2,6 +2,7 @@
 
 use super::lineage::{Face, Saved};
 use super::said::Key;
+use super::unknown::UnknownWrite;
 use crate::effect::{EffectId, Outcome};
 use crate::fault::FaultKind;
 use std::cmp::Reverse;
@@ -34,6 +35,8 @@ pub(crate) struct RecordedOutcome {
     pub(super) edited: bool,
     /// The tool that was called.
     pub(super) tool: Option<Arc<str>>,
+    /// A write of unknown outcome, in runs that began with an edition before 7: others note it as it comes (E-55).
+    pub(super) unknown: Option<UnknownWrite>,
     /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
     /// it was. A node that failed is asked anew, with both its tries (E-33).
     pub(super) second: bool,
@@ -62,6 +65,7 @@ impl RecordedOutcome {
             beside: false,
             edited: false,
             tool,
+            unknown: None,
             second: false,
         }
     }
@@ -88,11 +92,13 @@ impl RecordedOutcome {
     pub(crate) fn is_success(&self) -> bool {
         !matches!(self.outcome, Outcome::Failed(_))
     }
-    /// A write about which nobody knows whether it happened.
-    pub(crate) fn unknown(&self) -> Option<Key> {
-        match &self.outcome {
-            Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome => self.write,
-            _ => None,
-        }
+    /// A write of unknown outcome that is known from nowhere else.
+    pub(crate) fn unknown(&self) -> Option<&UnknownWrite> {
+        self.unknown.as_ref()
     }
+}
+
+/// Whether an outcome says that nobody knows it.
+pub(super) fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome)
 }

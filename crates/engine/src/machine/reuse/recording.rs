@@ -5,7 +5,7 @@ use crate::graph::{Act, Graph, Node, Tail, hex};
 use crate::ids::{NodeIx, Table, TailIx};
 use crate::machine::reuse::laid::Once;
 use crate::machine::reuse::outcome::RecordedOutcome;
-use crate::machine::reuse::said::Key;
+use crate::machine::reuse::unknown::UnknownWrite;
 use crate::place::FramePath;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Recording {
     pub(crate) graph: Arc<Graph>,
     pub(crate) kept: Vec<(Arc<str>, RecordedOutcome)>,
-    pub(crate) unknown: BTreeSet<(Arc<str>, Key)>,
+    pub(crate) unknown: BTreeSet<(Arc<str>, UnknownWrite)>,
     /// What nodes of flows and of inner frames recorded.
     pub(crate) inner: Inner,
     /// Nodes with a request under way where it ends.
@@ -86,8 +86,8 @@ pub(super) type Elements = Vec<(u32, Key)>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inner {
     pub(crate) kept: BTreeMap<EffectId, (NodePlace, RecordedOutcome)>,
-    /// Writes that were in flight when they were cut off.
-    pub(super) unknown: BTreeSet<(NodePlace, Key)>,
+    /// Writes of unknown outcome (E-55).
+    pub(super) unknown: BTreeSet<(NodePlace, UnknownWrite)>,
     /// How often each was started, so that no effect id comes twice.
     pub(super) visits: BTreeMap<NodePlace, u32>,
     /// What forks and loops went over.
