@@ -18,8 +18,8 @@ pub(crate) mod view;
 
 use crate::env::ProcessEnv;
 use crate::launcher::Launcher;
-use crate::reaper::bound;
 use crate::spawn::Handed;
+use crate::supervisor;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -157,7 +157,7 @@ pub struct Isolation(Arc<Inner>);
 impl Isolation {
     /// Isolation with this launcher; other programs that it takes are looked for on the search path of this process.
     pub fn new(launcher: Launcher, env: &ProcessEnv) -> Self {
-        bound::started_as(&launcher);
+        supervisor::started_as(&launcher);
         Self::made(Some(launcher), env.search_path().collect(), None, Vec::new())
     }
 

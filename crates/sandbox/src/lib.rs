@@ -4,7 +4,7 @@
 //! - [`process`]: from a program, its environment, its policy and its input to a running process, and its end.
 //! - [`isolation`]: the layers that enforce a policy, and which of them this machine gives.
 //! - `server`: a program that is started once and makes a confined process for each call.
-//! - [`spawn`], [`reaper`]: starting programs, and ending what would outlive this process.
+//! - [`spawn`], [`supervisor`]: starting programs, and ending them with all that they have started.
 //! - [`grant`], [`configuration`]: places that were granted, and what nobody is given among them.
 //! - [`mod@env`]: the environment of this process, which is handed in.
 //! - [`exact`], [`files`]: opening the place that was checked, and writing files whole.
@@ -18,7 +18,7 @@ pub mod isolation;
 pub mod launcher;
 pub mod policy;
 pub mod process;
-pub mod reaper;
 #[cfg(target_os = "linux")]
 pub mod server;
 pub mod spawn;
+pub mod supervisor;

@@ -28,8 +28,8 @@ mod word;
 
 use crate::isolation::{Isolation, Start};
 use crate::policy::Policy;
-use crate::reaper::{Watched, bound};
 use crate::spawn::{Guard, Handed, KillHandle, started};
+use crate::supervisor::{Supervised, Supervisor};
 pub use attend::Talk;
 pub(crate) use attend::{Pipes, attend};
 pub use collect::{TAIL, Tail};
@@ -58,7 +58,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 pub use stragglers::Stragglers;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
 
 /// Who is told each line that a process prints, or writes to stderr, where that is no output.
@@ -183,13 +183,12 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         launch.confined.as_ref().map(|confined| confined.isolation.unassigned_uids()).unwrap_or_default();
     #[cfg(target_os = "linux")]
     let note = Note::of(&before, start.user, &tools, &launch.tool)?;
-    let (mut child, _watched) = spawn(&launch, &start, stdin).await?;
-    let handle = KillHandle::of(&child, start.sandbox);
-    let mut guard = Guard(Some(handle));
+    let Supervised { mut child, program, handle } = spawn(&launch, &start, stdin).await?;
+    let mut guard = Guard(Some(handle.clone()));
     #[cfg(target_os = "linux")]
-    let owed = OwnershipRestore::new(before, start.user, tools, note, || Some(Until::Gone(handle)));
+    let owed = OwnershipRestore::new(before, start.user, tools, note, || Some(Until::Gone(handle.clone())));
     if launch.confined.is_none() {
-        limit(handle.leader, &launch.policy);
+        limit(program, &launch.policy);
     }
     let pipes = pipes(&mut child, talk_end);
     let talk = Talk {
@@ -205,7 +204,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     #[cfg(target_os = "linux")]
     word.iter_mut().for_each(word::Word::given);
     #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is set aside there"))]
-    let mut finished = attend(talk, pipes, room, waiting, || start.kill(handle)).await;
+    let mut finished = attend(talk, pipes, room, waiting, || start.kill(&handle)).await;
     #[cfg(target_os = "linux")]
     let refused = word.is_some_and(|mut word| !word.came())
         && matches!(finished.end, End::Exited(_) | End::Signalled(_) | End::Dismissed);
@@ -232,7 +231,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, Option<Watched>)> {
+async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<Supervised> {
     let set = |command: &mut Command| {
         // A sandbox changes to it inside.
         command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
@@ -240,18 +239,30 @@ async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Chil
         command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
     };
     let handed = start.handed.clone();
-    if launch.bound {
-        let (child, watched) = bound::start(start.program.as_os_str(), &start.args, handed, set).await?;
-        return Ok((child, Some(watched)));
+    if launch.bound || start.is_loose(launch) {
+        let supervisor = Supervisor::of_this_process();
+        return supervisor.start(start.program.as_os_str(), &start.args, handed, set).await;
     }
     let mut command = Command::new(&start.program);
     set(command.args(&start.args));
-    Ok((started(command, handed).await?, None))
+    command.kill_on_drop(true);
+    let child = started(command, handed).await?;
+    let handle = KillHandle::of(&child, start.sandbox);
+    Ok(Supervised { program: handle.leader, child, handle })
 }
 
 impl Start {
+    /// Whether a tool's processes are neither in a namespace nor in a control group that ends as a whole.
+    fn is_loose(&self, launch: &Launch) -> bool {
+        #[cfg(target_os = "linux")]
+        let grouped = self.group.is_some();
+        #[cfg(not(target_os = "linux"))]
+        let grouped = false;
+        launch.confined.is_some() && !self.sandbox && !grouped
+    }
+
     /// Ends the process that was started and all that it started.
-    fn kill(&self, handle: KillHandle) {
+    fn kill(&self, handle: &KillHandle) {
         handle.kill();
         #[cfg(target_os = "linux")]
         if let Some(group) = &self.group {

@@ -143,6 +143,7 @@ impl Server {
         command.envs([("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8")]);
         command.env("HOME", base.path()).env("TMPDIR", base.path());
         command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
+        command.kill_on_drop(true);
         let child = started(command, handed).await?;
         let guard = Guard(Some(KillHandle::of(&child, sandbox)));
         let control = std::os::unix::net::UnixStream::from(ours);

@@ -1,5 +1,6 @@
-//! Ending a process with everything under it, and starting one that ends with this process.
+//! Starting a process, and ending it with everything under it.
 
+use crate::supervisor::Lifeline;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 #[cfg(target_os = "linux")]
@@ -11,23 +12,33 @@ use std::sync::{Arc, OnceLock};
 use tokio::process::{Child, Command};
 
 /// A process that can be killed with everything under it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct KillHandle {
     pub(crate) leader: Option<Pid>,
     /// Whether it may be bubblewrap, whose only child is the first process of the sandbox.
     sandbox: bool,
+    /// Of a supervised program, what keeps it alive: the process is its supervisor.
+    lifeline: Option<Arc<Lifeline>>,
 }
 
 impl KillHandle {
     /// This child, which leads a process group, or may be a sandbox.
     pub fn of(child: &Child, sandbox: bool) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Self { leader, sandbox }
+        Self { leader, sandbox, lifeline: None }
+    }
+
+    /// This supervisor and its program.
+    pub(crate) fn supervised(child: &Child, lifeline: Arc<Lifeline>) -> Self {
+        Self { lifeline: Some(lifeline), ..Self::of(child, false) }
     }
 
     /// Kills all of it. Of a sandbox, the first process is killed: with it the kernel ends every other one in there, and
     /// bubblewrap ends after all of them.
-    pub fn kill(self) {
+    pub fn kill(&self) {
+        if let Some(lifeline) = &self.lifeline {
+            return lifeline.cut();
+        }
         let inner = if self.sandbox { self.children() } else { Vec::new() };
         for pid in &inner {
             let _ = kill_process(*pid, Signal::KILL);
@@ -39,21 +50,21 @@ impl KillHandle {
 
     /// What can be read when all of it is gone: the first process of a sandbox ends after every other one in there.
     #[cfg(target_os = "linux")]
-    pub(crate) fn ends(self) -> Vec<OwnedFd> {
+    pub(crate) fn ends(&self) -> Vec<OwnedFd> {
         let inner = if self.sandbox { self.children() } else { Vec::new() };
         let all = if inner.is_empty() { self.leader.into_iter().collect() } else { inner };
         all.into_iter().filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
     }
 
     /// Kills the process group.
-    pub(crate) fn kill_group(self) {
+    pub(crate) fn kill_group(&self) {
         if let Some(leader) = self.leader {
             // An error means that nobody of the group is left.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 
-    fn children(self) -> Vec<Pid> {
+    fn children(&self) -> Vec<Pid> {
         let Some(leader) = self.leader.map(Pid::as_raw_nonzero) else { return Vec::new() };
         let list =
             std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap_or_default();
@@ -67,7 +78,7 @@ pub(crate) struct Guard(pub(crate) Option<KillHandle>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(handle) = self.0 {
+        if let Some(handle) = &self.0 {
             handle.kill();
             // The future that would have waited is gone: what is left of the sandbox ends with its leader.
             if handle.sandbox {
@@ -94,7 +105,7 @@ pub async fn started(mut command: Command, handed: Handed) -> io::Result<Child> 
         let run = move || tasks.into_iter().for_each(|task| task());
         std::thread::Builder::new().name("starter".into()).spawn(run).ok().map(|_| sender)
     });
-    command.process_group(0).kill_on_drop(true);
+    command.process_group(0);
     let runtime = tokio::runtime::Handle::current();
     let (answer, answered) = tokio::sync::oneshot::channel();
     let task = move || {

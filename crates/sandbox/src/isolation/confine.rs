@@ -5,10 +5,9 @@
 //! thread, and everything that fails ends it: a layer that was found to work (`probe`) is never left out silently.
 
 mod files;
-mod held;
 mod identity;
 mod limits;
-mod reaper;
+mod supervise;
 pub(crate) mod syscalls;
 
 use rustix::io::Errno;
@@ -117,12 +116,8 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
         return identity::write_maps(rest.first().and_then(|pid| pid.to_str()).ok_or_else(wrong)?)
             .map(|()| 0);
     }
-    if first == crate::reaper::REAPER {
-        reaper::watch(io::stdin());
-        return Ok(0);
-    }
-    if first == crate::reaper::HELD {
-        return held::become_program(rest);
+    if first == crate::supervisor::SUPERVISE {
+        return supervise::supervise(rest);
     }
     if first == JOIN {
         let (folder, program) = rest.split_first().ok_or_else(wrong)?;

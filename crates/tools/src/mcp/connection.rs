@@ -63,7 +63,7 @@ impl Connection {
     /// `known`, and kept there.
     pub(super) async fn start(
         server: &McpServer,
-        McpContext { http, reaper, env: process }: &McpContext,
+        McpContext { http, supervisor, env: process }: &McpContext,
         (reader, schema_steps): (Reader, u64),
         known: &mut Option<Generation>,
     ) -> Result<Self, ServerError> {
@@ -79,7 +79,7 @@ impl Connection {
             Reached::Command { program, args, env, dir } => {
                 let reader = &reader;
                 let start =
-                    || Start { server: &server.name, program, args, env, dir, process, reader, reaper };
+                    || Start { server: &server.name, program, args, env, dir, process, reader, supervisor };
                 over_stdio(server, start, &handler, known, deadline).await?
             }
             Reached::Url { url, headers, sse } => {

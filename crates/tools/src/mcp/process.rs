@@ -6,8 +6,8 @@ use super::message::Reader;
 use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
 use crate::command::dir_relative;
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::reaper::{Reaper, Watched};
 use selvedge_sandbox::spawn::{Handed, KillHandle};
+use selvedge_sandbox::supervisor::{Supervised, Supervisor};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -66,8 +66,8 @@ pub(super) struct Start<'a> {
     pub(super) process: &'a ProcessEnv,
     /// Reads the messages.
     pub(super) reader: &'a Reader,
-    /// Who ends it if we can't.
-    pub(super) reaper: &'a Arc<Reaper>,
+    /// Starts it, and ends it with all that it has started.
+    pub(super) supervisor: &'a Supervisor,
 }
 
 impl Process {
@@ -76,8 +76,9 @@ impl Process {
     /// # Errors
     /// There is no such program, or it can't be run.
     pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), ServerError> {
-        let (mut child, watched) = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
-        let handle = Arc::new(Mutex::new(Some(KillHandle::of(&child, false))));
+        let started = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
+        let Supervised { mut child, handle, .. } = started;
+        let handle = Arc::new(Mutex::new(Some(handle)));
         let (ended, has_ended) = watch::channel(None);
         let (exited, status) = watch::channel(None);
         let (stderr, noise) = (Arc::<Mutex<Vec<u8>>>::default(), Noise::default());
@@ -94,7 +95,7 @@ impl Process {
         if let Some(errors) = errors {
             tokio::spawn(keep_tail(errors, Arc::clone(&stderr)));
         }
-        tokio::spawn(attend(child, Arc::clone(&handle), watched, exited, ended));
+        tokio::spawn(attend(child, Arc::clone(&handle), exited, ended));
         Ok((Self { handle, ended: has_ended, status, stderr, noise, input }, pipe))
     }
 
@@ -168,7 +169,7 @@ impl Drop for Process {
     }
 }
 
-async fn spawn(start: &Start<'_>) -> io::Result<(Child, Watched)> {
+async fn spawn(start: &Start<'_>) -> io::Result<Supervised> {
     let program = dir_relative(start.dir, start.program);
     let args = start.args.iter().map(|arg| &arg.0);
     let set = |command: &mut Command| {
@@ -184,14 +185,13 @@ async fn spawn(start: &Start<'_>) -> io::Result<(Child, Watched)> {
         }
         command.envs(start.env.iter().map(|(name, value)| (name, &value.0)));
     };
-    start.reaper.start(program.as_os_str(), args, Handed::default(), set).await
+    start.supervisor.start(program.as_os_str(), args, Handed::default(), set).await
 }
 
 /// Waits for the process, ends what it leaves behind, and tells how it went.
 async fn attend(
     mut child: Child,
     handle: Arc<Mutex<Option<KillHandle>>>,
-    watched: Watched,
     exited: watch::Sender<Option<ExitStatus>>,
     ended: Ended,
 ) {
@@ -200,7 +200,6 @@ async fn attend(
     if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
         handle.kill();
     }
-    drop(watched);
     exited.send_replace(Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0))));
     // What it has written by now is read first: the end of its output tells by itself.
     tokio::time::sleep(NEWS).await;

@@ -17,7 +17,6 @@ mod catalogue;
 mod coder;
 mod codex;
 mod cut_off;
-mod held;
 mod hostile;
 mod library;
 mod lies;
@@ -27,5 +26,6 @@ mod modern;
 mod python;
 #[path = "../../../runtime/tests/support/race.rs"]
 mod race;
+mod supervised;
 mod warm;
 mod world;

@@ -339,25 +339,43 @@ fn check_says_what_a_tool_declares_and_may_not() {
     assert_eq!((&refused["line"], &refused["column"]), (&found["line"], &found["column"]), "{refused}");
 }
 
-/// E-13: a command tool is not isolated, and ends all the same with a Selvedge that is killed, with what it started.
+/// E-13, A-39: a command tool is not isolated, and ends all the same with its call and with Selvedge, with what it started, also in
+/// sessions of their own and behind parents that have ended.
 #[cfg(target_os = "linux")]
 #[test]
-fn commands_end_with_a_process_that_is_killed() {
-    let place = Place::new();
-    place.write(
-        "selvedge.toml",
-        "[tools.command.stays]\ndescription = \"d\"\neffects = \"read\"\ninput_schema = {type = \"object\"}\n\
-         command = [\"sh\", \"-c\", \"sleep 600 & echo $$ $! > pids.new; mv pids.new pids; wait\"]\n",
-    );
-    place.plan("plan.json", json!([calls("n", "stays", json!({}))]));
-    let mut run = place.start(&["run", "plan.json"]);
-    let noted = place.work().join("pids");
-    wait_for(&noted);
-    let pids = std::fs::read_to_string(noted).unwrap();
-    run.kill().unwrap();
-    finish(run).exits(-1);
+fn commands_end_with_all_that_they_started() {
+    const STAYS: &str = "sleep 600 & a=$!; setsid sh -c 'echo $$ > far; exec sleep 600' & (setsid sh -c 'echo $$ > further; exec sleep 600' &); \
+                         until test -s far && test -s further; do sleep 0.05; done; echo $$ $a $(cat far further) > pids.new; mv pids.new pids; wait";
+    for signal in [Some("KILL"), Some("TERM"), Some("INT"), None] {
+        let place = Place::new();
+        let seconds = if signal.is_none() { 3 } else { 300 };
+        place.write(
+            "selvedge.toml",
+            &format!(
+                "[tools.command.stays]\ndescription = \"d\"\neffects = \"read\"\ninput_schema = {{type = \"object\"}}\n\
+                 timeout_s = {seconds}\ncommand = [\"sh\", \"-c\", \"{STAYS}\"]\n"
+            ),
+        );
+        place.plan("plan.json", json!([calls("n", "stays", json!({}))]));
+        let run = place.start(&["run", "plan.json"]);
+        let noted = place.work().join("pids");
+        wait_for(&noted);
+        let pids = std::fs::read_to_string(noted).unwrap();
+        if let Some(signal) = signal {
+            let id = run.id().to_string();
+            let sent = std::process::Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+            assert!(sent.success());
+        }
+        finish(run);
+        all_end(&pids);
+    }
+}
+
+/// Four processes end soon.
+#[cfg(target_os = "linux")]
+fn all_end(pids: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    assert_eq!(pids.split_whitespace().count(), 2);
+    assert_eq!(pids.split_whitespace().count(), 4);
     for pid in pids.split_whitespace() {
         // A process that nobody waits for stays as a zombie where nobody adopts it.
         let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat"));

@@ -1,7 +1,7 @@
 //! Control groups: calls as wholes, where this machine lets them be made.
 
 use super::{attack, machine_has, under, world};
-use crate::world::{World, anyone, call, context, end, eventually, isolation, mark, request};
+use crate::world::{World, anyone, call, context, eventually, isolation, mark, request};
 use selvedge_runtime::ports::Tools;
 use selvedge_sandbox::isolation::Layer::{Cgroups, Limits, Namespaces};
 use selvedge_tools::Catalogue;
@@ -94,9 +94,7 @@ async fn a_group_ends_what_no_namespace_holds() {
     eventually("a daemon is gone with its call", || !anyone(&note)).await;
     let open = under(&world, isolation().without(&[Namespaces, Cgroups])).await;
     assert_eq!(attack(&open, "daemon", &note).await, json!(true));
-    assert!(anyone(&note), "without a group it is not");
-    end(&note);
-    eventually("the daemon has been ended", || !anyone(&note)).await;
+    assert!(!anyone(&note), "without a group, a supervisor ends it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
