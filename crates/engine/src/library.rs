@@ -57,8 +57,10 @@ use versions::Versions;
 pub const GOOD_CALLS: usize = 80;
 /// Calls kept a version that failed: what a better version has to get right.
 pub const FAILING_CALLS: usize = 20;
-/// The largest content of a call that is kept, in bytes of its JSON.
+/// A call whose JSON has more bytes is large.
 pub const CALL_BYTES: usize = 64 << 10;
+/// Bytes that the large calls of a version have together, at most. Others are left out.
+pub const LARGE_CALL_BYTES: u64 = 64 << 20;
 /// Test results kept a version: the latest.
 const REPORTS: usize = 20;
 
@@ -85,6 +87,8 @@ pub struct Version {
     pub lives: BTreeMap<Place, Life>,
     /// The calls of it that are kept, in the order in which they came.
     pub calls: Vec<Call>,
+    /// How many large calls were left out.
+    pub left_out: u32,
     /// The latest replays with their times.
     pub reports: Vec<(i64, Report)>,
 }

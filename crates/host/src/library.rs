@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::stores;
 use crate::ways::WayOut;
-use selvedge_engine::library::{Event, Library, Refusal, Sample, Version};
+use selvedge_engine::library::{Call, Event, LARGE_CALL_BYTES, Library, Refusal, Sample, Version};
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
 use selvedge_tools::library::LibrarySource;
@@ -175,6 +175,30 @@ pub fn sample_of(store: &Store, hash: &str) -> Result<Sample, Error> {
         Error::environment("C-03", "library-unreadable", &message)
             .help("use the selvedge that wrote it or a later one")
     })
+}
+
+/// What is said of calls that are left out.
+pub const TOO_LARGE: &str = "it is too large to be kept or repeated with the others";
+
+/// Room for the contents of recorded calls.
+pub struct CallRoom(u64);
+
+impl Default for CallRoom {
+    fn default() -> Self {
+        Self(LARGE_CALL_BYTES)
+    }
+}
+
+impl CallRoom {
+    /// The content of a call; `None` if there is no room for it.
+    ///
+    /// # Errors
+    /// As [`sample_of`].
+    pub fn load(&mut self, store: &Store, call: &Call) -> Result<Option<Sample>, Error> {
+        let Some(left) = self.0.checked_sub(call.bytes) else { return Ok(None) };
+        self.0 = left;
+        sample_of(store, &call.sample).map(Some)
+    }
 }
 
 /// Whether an output has nothing in it: a tool that did its work says what came of it.

@@ -2,7 +2,8 @@
 
 use super::command::refused;
 use super::{
-    CALL_BYTES, Call, Command, Event, FAILING_CALLS, GOOD_CALLS, Library, Place, Refusal, Stage, Taken,
+    CALL_BYTES, Call, Command, Event, FAILING_CALLS, GOOD_CALLS, LARGE_CALL_BYTES, Library, Place, Refusal,
+    Stage, Taken,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -309,15 +310,26 @@ impl Library {
         Ok(vec![Event::RolledBack { name, from, to, reason }])
     }
 
-    fn record(&self, version: Arc<str>, call: Call, bytes: usize) -> Result<Vec<Event>, Refusal> {
+    fn record(&self, version: Arc<str>, mut call: Call, bytes: usize) -> Result<Vec<Event>, Refusal> {
         let known = self.validated(&version)?;
         let origin = call.origin.as_ref();
         let told = origin.is_some_and(|origin| self.has_call(&origin.run, &origin.effect));
         let same = known.calls.iter().any(|other| other.sample == call.sample);
         let like = known.calls.iter().filter(|other| other.ok == call.ok).count();
         let full = like >= if call.ok { GOOD_CALLS } else { FAILING_CALLS };
-        let left_out = told || same || full || bytes > CALL_BYTES;
-        Ok(if left_out { Vec::new() } else { vec![Event::CallRecorded { version, call }] })
+        if told || same || full {
+            return Ok(Vec::new());
+        }
+        if bytes > CALL_BYTES {
+            let large: u64 = known.calls.iter().map(|call| call.bytes).sum();
+            call.bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            call.left_out = large.saturating_add(call.bytes) > LARGE_CALL_BYTES;
+            // One of a file is not counted: nothing tells that it was there before.
+            if call.left_out && call.origin.is_none() {
+                return Ok(Vec::new());
+            }
+        }
+        Ok(vec![Event::CallRecorded { version, call }])
     }
 
     fn alias(&self, alias: Arc<str>, name: Arc<str>) -> Result<Vec<Event>, Refusal> {

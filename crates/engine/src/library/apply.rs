@@ -27,6 +27,7 @@ impl Library {
                     facts: None,
                     lives: BTreeMap::new(),
                     calls: Vec::new(),
+                    left_out: 0,
                     reports: Vec::new(),
                 };
                 let known = self.versions.entry(version, fresh);
@@ -107,7 +108,10 @@ impl Library {
             let seen = self.seen.entry(Arc::clone(&origin.run)).or_default();
             Arc::make_mut(seen).insert(Arc::clone(&origin.effect), version.into());
         }
-        self.change(version, |known| known.calls.push(call.clone()));
+        self.change(version, |known| match call.left_out {
+            true => known.left_out = known.left_out.saturating_add(1),
+            false => known.calls.push(call.clone()),
+        });
     }
 
     /// Everybody's from here on; what the name meant before has had its time.

@@ -103,7 +103,7 @@ pub struct Facts {
 }
 
 /// One call of a version, as it is kept for tests: its content lies beside the journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Hash of the [`Sample`]'s JSON.
     pub sample: Arc<str>,
@@ -115,6 +115,17 @@ pub struct Call {
     /// The run that made it, and its effect id there; a call from a file has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Of a large call, the bytes of its JSON; 0 of others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+    /// Whether its content is not kept: it is only counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// Which call of which run.

@@ -43,7 +43,11 @@ fn merge(place: Place, n: u8, name: &str, members: &[&str], taken: &[(&str, u8)]
 fn record(n: u8, sample: &str, ok: bool, origin: Option<(&str, &str)>) -> Command {
     let origin = origin.map(|(run, effect)| Origin { run: run.into(), effect: effect.into(), folder: None });
     let fault = (!ok).then_some(FaultKind::ExecutionFailure);
-    Command::Record { version: hash(n), call: Call { sample: sample.into(), ok, fault, origin }, bytes: 10 }
+    Command::Record {
+        version: hash(n),
+        call: Call { sample: sample.into(), ok, fault, origin, ..Call::default() },
+        bytes: 10,
+    }
 }
 
 /// A library after these commands, all of which must be allowed.
@@ -346,12 +350,28 @@ fn a15_calls_are_kept_once_and_within_their_limits() {
     assert_eq!(make(record(1, "a", true, Some(("r", "e1")))), 0, "the same call");
     assert_eq!(make(record(1, "b", true, Some(("r", "e1")))), 0, "the same effect");
     assert_eq!(make(record(1, "a", true, Some(("r", "e2")))), 0, "the same content");
-    let Command::Record { version, call, .. } = record(1, "large", true, None) else { unreachable!() };
-    assert_eq!(make(Command::Record { version, call, bytes: CALL_BYTES + 1 }), 0);
     let good: usize = (0..200).map(|n| make(record(1, &format!("good {n}"), true, None))).sum();
     let failing: usize = (0..200).map(|n| make(record(1, &format!("bad {n}"), false, None))).sum();
     assert_eq!((good + 1, failing), (GOOD_CALLS, FAILING_CALLS));
     assert_eq!(GOOD_CALLS + FAILING_CALLS, 100);
+}
+
+#[test]
+fn a15_large_calls_are_kept_as_long_as_there_is_room_and_then_counted() {
+    let mut here = library(public(1, "add"));
+    let mut make = |sample: &str, origin, bytes| {
+        let Command::Record { version, call, .. } = record(1, sample, true, origin) else { unreachable!() };
+        let events = here.accept(Command::Record { version, call, bytes }).unwrap();
+        events.iter().for_each(|event| here.apply(0, event));
+        let known = here.version(&hash(1)).unwrap();
+        (events.len(), known.calls.len(), known.left_out)
+    };
+    assert_eq!(make("small", None, CALL_BYTES), (1, 1, 0));
+    assert_eq!(make("large", Some(("r", "e1")), 40 << 20), (1, 2, 0));
+    assert_eq!(make("larger", Some(("r", "e2")), 30 << 20), (1, 2, 1), "it is counted");
+    assert_eq!(make("larger", Some(("r", "e2")), 30 << 20), (0, 2, 1), "once");
+    assert_eq!(make("from a file", None, 30 << 20), (0, 2, 1));
+    assert_eq!(make("fits", None, 24 << 20), (1, 3, 1));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::node::{LeafPhase, Visit};
 use super::phase::{CallsPhase, Slot, SlotState};
-use super::reuse::unknown::UnknownWrite;
+use super::reuse::unknown::{UnknownWrite, shown};
 use super::reuse::{Reuse, any_version};
 use super::state::State;
 use crate::effect::{Cut, Effects, ToolDef};
@@ -286,21 +286,6 @@ fn unknown_tool(name: &str) -> Fault {
     Fault::new(FaultKind::UnknownTool, format!("there is no tool `{name}`"))
 }
 
-/// Arguments as who is asked about a call sees them (E-21): whole, but for the middle of those that nobody reads to the
-/// end.
-pub(super) fn shown(arguments: &Value) -> String {
-    const WHOLE: usize = 4_000;
-    const KEPT: usize = 1_500;
-    let text = arguments.to_string();
-    let count = text.chars().count();
-    if count <= WHOLE {
-        return text;
-    }
-    let begin: String = text.chars().take(KEPT).collect();
-    let end: String = text.chars().skip(count - KEPT).collect();
-    format!("{begin}… {} characters …{end}", count - 2 * KEPT)
-}
-
 /// The fault of a call whose arguments are no use.
 fn not_run(call: &ToolCall, error: &str) -> Fault {
     let message = format!("`{}` was not run: {error}", call.name);
@@ -314,22 +299,5 @@ pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-    use serde_json::json;
-
-    /// E-21: what a person approves is seen to its end.
-    #[test]
-    fn the_ends_of_long_arguments_are_seen() {
-        let usual = json!({"command": format!("begin {} end", "x".repeat(3_000))});
-        assert_eq!(shown(&usual), usual.to_string());
-        let long = json!({"command": format!("begin {} end", "ä".repeat(90_000))});
-        let text = shown(&long);
-        assert!(text.starts_with(r#"{"command":"begin"#) && text.ends_with(r#" end"}"#), "{text}");
-        assert!(text.contains(" characters …") && text.chars().count() < 4_000);
     }
 }

@@ -30,6 +30,7 @@ use outcome::RecordedOutcome;
 pub use recording::Recording;
 pub(crate) use recording::places;
 use said::{Key, digest};
+pub(super) use said::{any_version, tool_key};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spot::Spot;
@@ -369,15 +370,6 @@ pub(crate) fn unknown_outcome(tool: &str) -> Fault {
         FaultKind::UnknownOutcome,
         format!("nobody knows whether `{tool}` ran before the process ended"),
     )
-}
-
-/// A call whatever the tool's version: what was written was written.
-pub(super) fn any_version(name: &str, args: &Value) -> Key {
-    tool_key(name, "", args)
-}
-
-pub(super) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
-    digest(&(name, version, args))
 }
 
 /// The parts of a call; what its node says of it is in these.

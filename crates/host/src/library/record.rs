@@ -77,10 +77,14 @@ pub fn calls(environment: &Environment, store: &Store, run: &str, state: &State)
             }
             let origin =
                 Origin { run: run.into(), effect: Arc::clone(effect), folder: Some(Arc::clone(&folder)) };
+            let kept = |change: &Change| change.after().version(version).map(|known| known.calls.len());
+            let before = kept(&change);
             change
                 .accept(recorded(version, sample, json, Some(origin)))
                 .map_err(|error| super::refused(&error))?;
-            contents.push(json.clone().into_bytes());
+            if kept(&change) != before {
+                contents.push(json.clone().into_bytes());
+            }
         }
         Ok(Decided { events: change.into_events(), contents, what: () })
     })
@@ -93,6 +97,7 @@ pub fn recorded(version: &Arc<str>, sample: &Sample, json: &str, origin: Option<
         ok: sample.output.is_some(),
         fault: sample.fault.as_ref().map(|fault| fault.kind),
         origin,
+        ..Call::default()
     };
     Command::Record { version: Arc::clone(version), call, bytes: json.len() }
 }

@@ -3,11 +3,11 @@
 use super::regular;
 use crate::error::Error;
 use selvedge_dialects::Diagnostic;
-use selvedge_engine::library::{CALL_BYTES, Sample};
+use selvedge_engine::library::{LARGE_CALL_BYTES, Sample};
 use std::path::{Path, PathBuf};
 
 /// The largest file of calls that is read: all that a version may have, and more.
-const FILE_BYTES: u64 = 64 << 20;
+const FILE_BYTES: u64 = 96 << 20;
 
 /// Where the calls of a tool file are: `word_count.py` has `word_count.calls.jsonl`.
 pub fn beside(file: &Path) -> PathBuf {
@@ -39,7 +39,7 @@ pub fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, 
     let (mut lines, mut wrong) = (Vec::new(), Vec::new());
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match parsed(line) {
-            Ok(line) if line.json.len() > CALL_BYTES => too_large(n + 1),
+            Ok(line) if line.json.len() as u64 > LARGE_CALL_BYTES => too_large(n + 1),
             Ok(line) => lines.push(line),
             Err(why) => wrong.push(finding(&shown, n + 1, &why)),
         }
@@ -49,7 +49,7 @@ pub fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, 
 
 /// What is said of a call that is too large to be kept.
 pub fn too_large(file: &Path, line: usize) -> String {
-    format!("{}:{line}: a call of more than 64 KiB is left out", file.display())
+    format!("{}:{line}: a call of more than 64 MiB is left out", file.display())
 }
 
 /// Reads one call.

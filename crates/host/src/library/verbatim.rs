@@ -7,6 +7,8 @@ use serde_json::Value;
 const SHORTEST: usize = 8;
 /// The same where no digit is among them: words are in code for many reasons.
 const WORDS: usize = 16;
+/// Bytes that are searched for the texts of one output, at most. A larger output is not looked for.
+const MOST_WORK: usize = 2 << 30;
 
 /// Which recorded output a file repeats, if it does: all of its texts and numbers stand in it as words of their own. What stands in
 /// the call's arguments or in `old`, the file that it is to replace, shows nothing, and neither do `true`, `false` and null.
@@ -19,6 +21,9 @@ pub fn repeats<'s>(
         let arguments = sample.arguments.to_string();
         let mut own = Vec::new();
         leaves(output, &mut own);
+        if own.len().saturating_mul(arguments.len() + old.len() + file.len()) > MOST_WORK {
+            continue;
+        }
         own.retain(|leaf| !arguments.contains(leaf.as_str()) && !old.contains(leaf.as_str()));
         let long: usize = own.iter().map(|leaf| leaf.chars().count()).sum();
         let digits = own.iter().any(|leaf| leaf.contains(|c: char| c.is_ascii_digit()));

@@ -88,8 +88,11 @@ fn head(version: &Version, library: &Library) -> Value {
 /// The calls that are kept of a version, the last one first.
 fn calls(app: &App, version: &Version) -> Result<Vec<Value>, Problem> {
     let calls = version.calls.iter().rev().take(CALLS).map(|call| {
-        let sample = library::sample_of(&app.store, &call.sample)?;
-        let mut object = json!(sample);
+        // A large one is only told of: a page of them could be as large as the library.
+        let mut object = match call.bytes {
+            0 => json!(library::sample_of(&app.store, &call.sample)?),
+            bytes => json!({"bytes": bytes}),
+        };
         if let Some(fields) = object.as_object_mut() {
             fields.insert("run".to_owned(), json!(call.origin.as_ref().map(|origin| &origin.run)));
         }

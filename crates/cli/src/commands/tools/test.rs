@@ -32,6 +32,8 @@ struct Subject {
     version: Arc<str>,
     /// Calls, each with the folder that its relative paths start at.
     samples: Vec<(PathBuf, Sample)>,
+    /// Calls that are too large to be kept or repeated.
+    left_out: u32,
 }
 
 /// What came of a tool's calls, in their order.
@@ -50,11 +52,12 @@ impl Tested {
             Verdict::Failed(why) => Some(selvedge_host::text::one_line(why, REASONS.1)),
             _ => None,
         });
+        let left_out = (self.subject.left_out > 0).then(|| format!("not repeated: {}", library::TOO_LARGE));
         Report {
             passed: self.count(|verdict| *verdict == Verdict::Passed),
             failed: self.count(|verdict| matches!(verdict, Verdict::Failed(_))),
-            skipped: self.count(|verdict| matches!(verdict, Verdict::Skipped(_))),
-            reasons: reasons.take(REASONS.0).collect(),
+            skipped: self.count(|verdict| matches!(verdict, Verdict::Skipped(_))) + self.subject.left_out,
+            reasons: reasons.chain(left_out).take(REASONS.0).collect(),
         }
     }
 }
@@ -119,7 +122,8 @@ fn of_folder(catalogue: &Catalogue, folder: &Path, names: &[String], ui: &Ui) ->
         let file = samples::beside(Path::new(&*tool.source));
         let lines = samples::read(&file, |line| too_large(ui, &file, line))?;
         let calls = lines.into_iter().map(|line| (folder.to_owned(), line.sample)).collect();
-        subjects.push(Subject { name: name.to_string(), version: tool.version.clone(), samples: calls });
+        let (name, version) = (name.to_string(), tool.version.clone());
+        subjects.push(Subject { name, version, samples: calls, left_out: 0 });
     }
     Ok(subjects)
 }
@@ -137,7 +141,7 @@ fn of_library(
     here: &Path,
 ) -> Result<Vec<Subject>, Error> {
     unknown(names, |name| library.public(name).is_some(), "in the library")?;
-    let mut subjects = Vec::new();
+    let (mut subjects, mut room) = (Vec::new(), library::CallRoom::default());
     for (name, version) in library.offered(None) {
         let wanted = if names.is_empty() {
             library.resolve(&name) == &*name
@@ -145,11 +149,15 @@ fn of_library(
             names.contains(&name.to_string())
         };
         let Some(store) = store.filter(|_| wanted) else { continue };
-        let mut calls = Vec::new();
+        let (mut calls, mut left_out) = (Vec::new(), version.left_out);
         for call in &version.calls {
-            calls.push((folder_of(call, here), library::sample_of(store, &call.sample)?));
+            match room.load(store, call)? {
+                Some(sample) => calls.push((folder_of(call, here), sample)),
+                None => left_out += 1,
+            }
         }
-        subjects.push(Subject { name: name.to_string(), version: Arc::clone(&version.hash), samples: calls });
+        let (name, version) = (name.to_string(), Arc::clone(&version.hash));
+        subjects.push(Subject { name, version, samples: calls, left_out });
     }
     Ok(subjects)
 }
@@ -189,7 +197,7 @@ async fn run(
 fn keep(state: &Path, tested: &[Tested]) -> Result<(), Error> {
     let reports: Vec<(Arc<str>, Report)> = tested
         .iter()
-        .filter(|tested| !tested.verdicts.is_empty())
+        .filter(|tested| !tested.verdicts.is_empty() || tested.subject.left_out > 0)
         .map(|tested| (Arc::clone(&tested.subject.version), tested.report()))
         .collect();
     if reports.is_empty() {
@@ -224,14 +232,18 @@ fn print(all: &[Tested], ui: &Ui) {
     (table.spare, table.whole) = (vec![1], vec![2, 3, 4]);
     for tested in all {
         let Report { passed, failed, skipped, .. } = tested.report();
-        let remark = if tested.verdicts.is_empty() { "no recorded calls" } else { "" };
+        let remark = match tested.subject.left_out {
+            0 if tested.verdicts.is_empty() => "no recorded calls".to_owned(),
+            0 => String::new(),
+            calls => format!("{calls} too large"),
+        };
         table.row([
             (tested.subject.name.clone(), BOLD),
             (short(&tested.subject.version).to_owned(), DIM),
             (passed.to_string(), ""),
             (failed.to_string(), if failed > 0 { RED } else { "" }),
             (skipped.to_string(), if skipped > 0 { YELLOW } else { "" }),
-            (remark.to_owned(), DIM),
+            (remark, DIM),
         ]);
     }
     page.table(&table);

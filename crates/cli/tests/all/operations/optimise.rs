@@ -415,6 +415,35 @@ async fn v09_a_coder_is_told_what_its_tool_loses() {
     assert_eq!(names, ["twice"]);
 }
 
+/// V-08: a coder may answer with a member's file, unchanged, under the member's own name: it is tried like any other, and told what it
+/// loses where it loses something.
+#[tokio::test]
+async fn v08_a_member_that_a_coder_chooses_is_tried() {
+    let folder = Folder::new();
+    let process = Process::start(&folder, "opt").await;
+    let store = &process.store;
+    let both = "    x: int | None = None\n    n: int | None = None";
+    let wide = tool("double", both, "    return {'y': 2 * (i.n if i.x is None else i.x)}");
+    let narrow = tool("times_two", X, "    return {'y': i.x + i.x}");
+    let kept = has(store, Place::Library, "double", &wide, &[], &[(json!({"n": 7}), Ok(json!({"y": 14})))]);
+    has(store, task("r1"), "times_two", &narrow, &[], &[twice(1)]);
+    let model = Said::by(move |node, told| {
+        Some(match node {
+            "group" => json!({"consolidated_tool_clusters": [{"suggested_master_tool_name": "twice", "tool_names": ["double", "times_two"]}]})
+                .to_string(),
+            "write" if told.contains("with the arguments") => format!("```python\n{wide}```"),
+            "write" => format!("```python\n{narrow}```"),
+            _ => panic!("{node}"),
+        })
+    });
+    let done = optimised(&process, SMART, &["r1"], Arc::clone(&model)).await;
+    assert_eq!(changes(&done), [change_of("twice", "merged", 1)], "{done}");
+    let told = model.told("write");
+    assert!(told.len() == 2 && told[1].contains(r#"{"n":7}"#), "{told:?}");
+    let library = process.library();
+    assert_eq!(library.public("twice").map(|known| known.hash.clone()), Some(kept));
+}
+
 /// V-06, V-07: where no model can be asked, names say what is the same; three attempts, then members stay apart, and unchanged they are
 /// not tried again.
 #[tokio::test]

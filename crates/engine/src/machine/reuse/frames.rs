@@ -123,7 +123,7 @@ impl State {
     }
 
     /// The same of these writes of a node.
-    pub(super) fn keep_unknown_writes(
+    pub(in crate::machine) fn keep_unknown_writes(
         &mut self,
         node: NodeRef,
         writes: impl IntoIterator<Item = UnknownWrite>,

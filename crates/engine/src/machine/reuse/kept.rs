@@ -1,8 +1,8 @@
 //! What nodes keep of what they asked for, until they retire or it may be taken again (E-29).
 
-use super::outcome::{RecordedOutcome, is_unknown};
+use super::outcome::RecordedOutcome;
 use super::records::{Content, Recorded};
-use super::unknown::UnknownWrite;
+use super::unknown::{UnknownWrite, is_unknown};
 use super::{any_version, call_face, tool_key};
 use crate::effect::{EffectId, Effects, ModelReply, Outcome};
 use crate::graph::Act;

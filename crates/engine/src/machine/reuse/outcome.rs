@@ -4,7 +4,6 @@ use super::lineage::{Face, Saved};
 use super::said::Key;
 use super::unknown::UnknownWrite;
 use crate::effect::{EffectId, Outcome};
-use crate::fault::FaultKind;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -96,9 +95,4 @@ impl RecordedOutcome {
     pub(crate) fn unknown(&self) -> Option<&UnknownWrite> {
         self.unknown.as_ref()
     }
-}
-
-/// Whether an outcome says that nobody knows it.
-pub(super) fn is_unknown(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome)
 }

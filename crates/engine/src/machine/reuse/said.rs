@@ -140,6 +140,15 @@ pub(in crate::machine) fn digest<T: Serialize + ?Sized>(content: &T) -> Key {
     digested(Sha256::new(), content)
 }
 
+/// A call whatever the tool's version: what was written was written.
+pub(in crate::machine) fn any_version(name: &str, args: &Value) -> Key {
+    tool_key(name, "", args)
+}
+
+pub(in crate::machine) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
+    digest(&(name, version, args))
+}
+
 fn digested<T: Serialize + ?Sized>(hash: Sha256, content: &T) -> Key {
     struct Digest(Sha256);
     impl std::io::Write for Digest {

@@ -1,14 +1,10 @@
-//! Writes of unknown outcome, and the calls that may not follow them without a person's word (E-55).
+//! Writes of unknown outcome (E-55).
 
-use super::any_version;
-use super::outcome::is_unknown;
-use super::said::Key;
-use crate::effect::{Effects, Outcome};
-use crate::graph::{Act, is_operation};
-use crate::ids::{LeafIx, NodeRef};
-use crate::machine::calls::shown;
-use crate::machine::state::State;
+use super::said::{Key, any_version};
+use crate::effect::Outcome;
+use crate::fault::FaultKind;
 use crate::message::ToolCall;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A write of which nobody knows whether it happened.
@@ -31,54 +27,39 @@ impl UnknownWrite {
     }
 }
 
-impl State {
-    /// The write of unknown outcome that a call of a node might make a second time: one of the same call, or else one of the same tool.
-    /// The recovery of a step does the step's work, so any other tool that writes counts there as well.
-    pub(crate) fn repeated_write(
-        &self,
-        node: NodeRef,
-        tool: &str,
-        call: Key,
-        effects: Effects,
-    ) -> Option<&UnknownWrite> {
-        let known = || self.reuse.unknown_writes(self.spot(node));
-        if let Some((write, _)) = known().find(|(write, own)| *own && write.key == call) {
-            return Some(write);
-        }
-        // Runs of earlier editions ask about equal calls only (E-42).
-        if self.start.edition < 7 || effects != Effects::Write || is_operation(tool) {
-            return None;
-        }
-        let leaf = self.visit(node).and_then(|visit| visit.leaf);
-        let recovers = leaf.is_some_and(|leaf| matches!(self.leaf(node, leaf).act, Act::Retry));
-        let concerns = |(write, own): &(&UnknownWrite, bool)| *write.tool == *tool || *own && recovers;
-        known().find(concerns).map(|(write, _)| write)
-    }
+/// Whether an outcome says that nobody knows it.
+pub(in crate::machine) fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome)
+}
 
-    /// Whether a call leaves a write of unknown outcome: something was sent, and no answer came back. With a `retry` above 0 its node
-    /// says that it may be made again.
-    pub(crate) fn is_left_unknown(
-        &self,
-        node: NodeRef,
-        leaf: LeafIx,
-        slot: usize,
-        outcome: &Outcome,
-    ) -> bool {
-        let (Outcome::Failed(failure), true) = (outcome, self.start.edition >= 7) else { return false };
-        let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return false };
-        if slot.effects != Effects::Write || is_operation(&slot.call.name) {
-            return false;
-        }
-        let repeatable = || self.retry(node, leaf, false).max.unwrap_or(0) > 0;
-        is_unknown(outcome) || failure.transient && !failure.unsent && !repeatable()
+/// Arguments as who is asked about a call sees them (E-21): whole, but for the middle of those that nobody reads to the
+/// end.
+pub(in crate::machine) fn shown(arguments: &Value) -> String {
+    const WHOLE: usize = 4_000;
+    const KEPT: usize = 1_500;
+    let text = arguments.to_string();
+    let count = text.chars().count();
+    if count <= WHOLE {
+        return text;
     }
+    let begin: String = text.chars().take(KEPT).collect();
+    let end: String = text.chars().skip(count - KEPT).collect();
+    format!("{begin}… {} characters …{end}", count - 2 * KEPT)
+}
 
-    /// Remembers that nobody knows what became of a write, until a person decides about a second call.
-    pub(crate) fn note_unknown_write(&mut self, node: NodeRef, slot: usize) {
-        let slot = self.calls(node).and_then(|phase| phase.slots.get(slot));
-        let Some(write) = slot.map(|slot| UnknownWrite::of(&slot.call)) else { return };
-        let spot = self.spot_for(node);
-        self.reuse.add_unknown(spot, write.clone());
-        self.keep_unknown_writes(node, [write]);
+#[cfg(test)]
+mod tests {
+    use super::shown;
+    use serde_json::json;
+
+    /// E-21: what a person approves is seen to its end.
+    #[test]
+    fn the_ends_of_long_arguments_are_seen() {
+        let usual = json!({"command": format!("begin {} end", "x".repeat(3_000))});
+        assert_eq!(shown(&usual), usual.to_string());
+        let long = json!({"command": format!("begin {} end", "ä".repeat(90_000))});
+        let text = shown(&long);
+        assert!(text.starts_with(r#"{"command":"begin"#) && text.ends_with(r#" end"}"#), "{text}");
+        assert!(text.contains(" characters …") && text.chars().count() < 4_000);
     }
 }

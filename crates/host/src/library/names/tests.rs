@@ -41,7 +41,7 @@ fn tool(n: u64, name: &str, calls: u64) -> Vec<Event> {
             folder: Some("/home/ada/selvedge/examples/load-forecast".into()),
         };
         let sample = hash(n << 20 | call);
-        let call = Call { sample, ok: true, fault: None, origin: Some(origin) };
+        let call = Call { sample, ok: true, origin: Some(origin), ..Call::default() };
         events.push(Event::CallRecorded { version: version.clone(), call });
     }
     events

@@ -8,6 +8,7 @@ use crate::library::operations::Undone;
 use crate::library::short;
 use selvedge_engine::ToolDef;
 use selvedge_engine::library::{Author, Command, Facts, Stage};
+use selvedge_store::BlobHash;
 use selvedge_tools::coder::file_of;
 use selvedge_tools::{Drafted, ErrorClass, NotDrafted};
 use serde::Deserialize;
@@ -50,6 +51,12 @@ impl Given {
 }
 
 impl Given {
+    /// The version whose file this is, if it is one of the members.
+    fn member(&self, file: &str) -> Option<&Arc<str>> {
+        let version = BlobHash::of(file.as_bytes()).to_string();
+        self.members.iter().find(|member| ***member == *version)
+    }
+
     fn is_long(&self) -> bool {
         matches!(&self.reply, Some(Value::String(reply)) if reply.len() > LONG)
     }
@@ -74,6 +81,12 @@ pub(super) async fn draft(task: Arc<Task>) -> Result<Value, Undone> {
         (None, Some(Value::String(reply))) => file_of(reply),
         _ => Err("nothing was written: write the whole tool, one Python file".to_owned()),
     };
+    // One of those whose work it is to do may do the work of all: it is tried like any other file, under its own name (V-08).
+    if let Some(member) = file.as_ref().ok().and_then(|file| given.member(file)) {
+        return Ok(
+            json!({"ok": true, "errors": [], "version": member, "tool": null, "long": given.is_long()}),
+        );
+    }
     let valid = match file {
         Ok(file) => validated(&task, &given.name, &file).await,
         Err(why) => Err(vec![why].into()),
@@ -164,11 +177,6 @@ fn taken(changing: &mut Changing<'_>, given: &Given, valid: &Valid) -> Result<Va
 fn no_merge(changing: &Changing<'_>, given: &Given, valid: &Valid) -> Result<Option<String>, Error> {
     if given.members.is_empty() {
         return Ok(None);
-    }
-    if given.members.contains(&valid.version) {
-        return Ok(Some(
-            "this is the file of one of them, unchanged: it does not do the work of the others".to_owned(),
-        ));
     }
     let mut together = 0;
     for member in &given.members {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::library::operations::Undone;
 use crate::library::replay::{Against, Verdict, folder_of};
 use crate::library::verbatim::repeats;
-use crate::library::{self, sample_of};
+use crate::library::{self, CallRoom, TOO_LARGE};
 use selvedge_engine::library::{Command, Library, Report, Sample};
 use selvedge_engine::schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,20 @@ pub(super) struct Replayed {
     skipped: usize,
     pub(super) failing: Vec<String>,
     pub(super) unsure: Vec<Unsure>,
+    /// Why calls were not repeated, each reason once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_repeated: Vec<String>,
+}
+
+impl Replayed {
+    /// Some calls can't be repeated.
+    fn skip(&mut self, calls: usize, why: &str) {
+        self.skipped += calls;
+        let why = format!("not repeated: {}", crate::text::one_line(why, KEPT.1));
+        if self.not_repeated.len() < KEPT.0 && !self.not_repeated.contains(&why) {
+            self.not_repeated.push(why);
+        }
+    }
 }
 
 /// A call that gives something else than it did.
@@ -52,6 +66,8 @@ pub(super) struct Unsure {
 /// What is known of the versions before a replay.
 struct Known {
     calls: Vec<(PathBuf, Sample)>,
+    /// Calls that are too large.
+    left_out: usize,
     description: Arc<str>,
     /// What an output of it is to be like, as it was asked for.
     schema: Option<Value>,
@@ -86,7 +102,7 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Undone> {
             let arguments = || value(&sample.arguments, REASONS.1 / 2);
             match verdict {
                 Verdict::Passed => came.passed += 1,
-                Verdict::Skipped(_) => came.skipped += 1,
+                Verdict::Skipped(why) => came.skip(1, &why),
                 Verdict::Failed(why) => {
                     came.failing.push(format!(
                         "with the arguments {}: {}",
@@ -101,9 +117,13 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Undone> {
             }
         }
     }
+    if known.left_out > 0 {
+        came.skip(known.left_out, TOO_LARGE);
+    }
     task.once(move |changing| {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let reasons = came.failing.iter().take(KEPT.0).map(|why| crate::text::one_line(why, KEPT.1));
+        let reasons = came.failing.iter().chain(&came.not_repeated);
+        let reasons = reasons.take(KEPT.0).map(|why| crate::text::one_line(why, KEPT.1));
         let report = Report {
             passed: count(came.passed),
             failed: count(came.failing.len()),
@@ -125,22 +145,28 @@ pub(super) async fn replay(task: Arc<Task>) -> Result<Value, Undone> {
 fn known(task: &Task, version: &str, replaces: &str) -> Result<Known, Error> {
     let store = &task.bench.store;
     let here = task.bench.catalogue.config().workspace.clone();
-    let (samples, description, schema) = task.look(|library| {
+    let (samples, mut left_out, description, schema) = task.look(|library| {
         let facts = library.version(version).and_then(|known| known.facts.as_ref());
         let description = facts.map(|facts| Arc::clone(&facts.description)).unwrap_or_default();
-        (recorded(library, replaces), description, output_schema(library, version))
+        let left_out: usize =
+            library.lineage(replaces).iter().map(|known| usize::try_from(known.left_out).unwrap_or(0)).sum();
+        (recorded(library, replaces), left_out, description, output_schema(library, version))
     })?;
     let mut calls = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut room = CallRoom::default();
     for call in samples {
-        let sample = sample_of(store, &call.sample)?;
+        let Some(sample) = room.load(store, &call)? else {
+            left_out += 1;
+            continue;
+        };
         // What is known of the nearest version counts.
         if seen.insert(sample.arguments.to_string()) && calls.len() < CALLS {
             calls.push((folder_of(&call, &here), sample));
         }
     }
     let texts = [library::text(store, version)?, library::text(store, replaces)?];
-    Ok(Known { calls, description, schema, texts })
+    Ok(Known { calls, left_out, description, schema, texts })
 }
 
 /// The calls that are recorded of a version and of all that it was made of, nearest first.

@@ -37,8 +37,6 @@ pub(super) fn supervise(args: &[OsString]) -> io::Result<u8> {
     };
     let mut life = taken(life, OpenOptions::new().read(true))?;
     let mut started = taken(started, OpenOptions::new().write(true))?;
-    // Only SIGKILL ends it before its work is done. The program begins with none blocked.
-    SigSet::all().thread_block()?;
     set_child_subreaper(Some(getpid()))?;
     if life.read(&mut [0])? == 0 {
         return Ok(REFUSED);
@@ -50,6 +48,8 @@ pub(super) fn supervise(args: &[OsString]) -> io::Result<u8> {
             return Err(error);
         }
     };
+    // From here on only SIGKILL ends this process before its work is done. The program would have inherited that.
+    let blocked = SigSet::all().thread_block();
     started.write_all(&program.cast_signed().to_ne_bytes())?;
     drop(started);
     // The program's streams and what else it inherits are its own: their ends are to be seen when it closes them.
@@ -61,7 +61,7 @@ pub(super) fn supervise(args: &[OsString]) -> io::Result<u8> {
             sleep(PAUSE);
         }
     });
-    if watches.is_err() {
+    if watches.is_err() || blocked.is_err() {
         kill_children();
     }
     let status = ended(program)?;
@@ -121,6 +121,7 @@ fn parent_of(pid: i32) -> Option<i32> {
 fn exit_code(status: WaitStatus) -> u8 {
     if let Some(signal) = status.terminating_signal() {
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let _ = SigSet::all().thread_unblock();
         // A shell has each signal's own effect, which this process has not (`SIGPIPE`).
         let _ = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} $$")]).exec();
         return u8::try_from(128 + signal).unwrap_or(REFUSED);

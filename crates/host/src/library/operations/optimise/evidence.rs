@@ -3,8 +3,8 @@
 use super::super::place::Task;
 use super::candidate::{Cluster, descends};
 use crate::error::Error;
+use crate::library::CallRoom;
 use crate::library::replay::{difference, folder_of};
-use crate::library::sample_of;
 use crate::text::one_line;
 use selvedge_engine::library::{Call, Library, Sample};
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub(super) struct Evidence {
     pub(super) records: usize,
     /// Members that another member was made of: what is known of them was held against that one when it was made.
     pub(super) old: BTreeSet<usize>,
+    /// Calls that are too large to be kept or repeated.
+    pub(super) left_out: u32,
     /// Two members that come to something else with the same arguments, and how.
     pub(super) contradiction: Option<String>,
 }
@@ -43,7 +45,7 @@ pub(super) fn records(library: &Library, cluster: &Cluster) -> usize {
 
 /// What is recorded of a cluster. Of calls with the same arguments that of the newer version counts, where one was made of the other.
 pub(super) fn evidence(task: &Task, cluster: &Cluster) -> Result<Evidence, Error> {
-    let (older, records, lineages) = task.look(|library| {
+    let (older, records, left_out, lineages) = task.look(|library| {
         let versions = &cluster.versions;
         let older = |a: &Arc<str>| -> BTreeSet<usize> {
             (0..versions.len())
@@ -54,7 +56,13 @@ pub(super) fn evidence(task: &Task, cluster: &Cluster) -> Result<Evidence, Error
             library.lineage(version).into_iter().flat_map(|known| known.calls.iter().rev().cloned()).collect()
         };
         let older: Vec<BTreeSet<usize>> = versions.iter().map(older).collect();
-        (older, records(library, cluster), versions.iter().map(calls).collect::<Vec<_>>())
+        let all: BTreeMap<&Arc<str>, u32> = versions
+            .iter()
+            .flat_map(|version| library.lineage(version))
+            .map(|known| (&known.hash, known.left_out))
+            .collect();
+        let left_out = all.into_values().fold(0, u32::saturating_add);
+        (older, records(library, cluster), left_out, versions.iter().map(calls).collect::<Vec<_>>())
     })?;
     // Who was made of the most comes first.
     let mut members: Vec<usize> = (0..lineages.len()).collect();
@@ -62,11 +70,15 @@ pub(super) fn evidence(task: &Task, cluster: &Cluster) -> Result<Evidence, Error
     let here = task.bench.catalogue.config().workspace.clone();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let old = older.iter().flatten().copied().collect();
-    let mut found = Evidence { calls: Vec::new(), records, old, contradiction: None };
+    let mut found = Evidence { calls: Vec::new(), records, old, left_out, contradiction: None };
+    let mut room = CallRoom::default();
     for member in members {
         let mut own = BTreeSet::new();
         for call in lineages.get(member).into_iter().flatten() {
-            let sample = sample_of(&task.bench.store, &call.sample)?;
+            let Some(sample) = room.load(&task.bench.store, call)? else {
+                found.left_out = found.left_out.saturating_add(1);
+                continue;
+            };
             let arguments = canonical(&sample.arguments);
             if !own.insert(arguments.clone()) {
                 continue;

@@ -89,6 +89,10 @@ async fn repeated(
     let (name, description) = (name.unwrap_or_default(), description.unwrap_or_default());
     let mut repeating = alone(&task.bench.catalogue, &task.bench.store, (&name, version));
     let (mut shown, mut why, mut done): (BTreeSet<usize>, Option<String>, usize) = Default::default();
+    if evidence.left_out > 0 {
+        came.skipped = evidence.left_out;
+        why = Some(library::TOO_LARGE.to_owned());
+    }
     for some in evidence.calls.chunks(AT_ONCE) {
         let calls: Vec<(PathBuf, Sample)> =
             some.iter().map(|call| (call.folder.clone(), call.sample.clone())).collect();
