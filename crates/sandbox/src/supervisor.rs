@@ -7,6 +7,7 @@ use rustix::process::Pid;
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -56,10 +57,10 @@ pub(crate) fn started_as(launcher: &Launcher) {
 }
 
 impl Supervisor {
-    /// One that is started as this launcher. Without a launcher, and on other systems than Linux, programs are started without a
-    /// supervisor: they outlive a process that is killed, and what has left their process group outlives them.
+    /// One that is started as this launcher. Without a launcher, without `/proc`, and on other systems than Linux, programs are started
+    /// without a supervisor: they outlive a process that is killed, and what has left their process group outlives them.
     pub fn new(launcher: Option<Launcher>) -> Self {
-        Self(launcher.filter(|_| cfg!(target_os = "linux")))
+        Self(launcher.filter(|_| cfg!(target_os = "linux") && Path::new("/proc/self/fd").exists()))
     }
 
     /// The one of this process.

@@ -91,7 +91,11 @@ fn calls(app: &App, version: &Version) -> Result<Vec<Value>, Problem> {
         // A large one is only told of: a page of them could be as large as the library.
         let mut object = match call.bytes {
             0 => json!(library::sample_of(&app.store, &call.sample)?),
-            bytes => json!({"bytes": bytes}),
+            bytes => {
+                let fault = call.fault.map(|kind| json!({"kind": kind}));
+                let note = format!("a call of {bytes} bytes, which are not shown here");
+                json!({"bytes": bytes, "arguments": null, "output": null, "fault": fault, "note": note})
+            }
         };
         if let Some(fields) = object.as_object_mut() {
             fields.insert("run".to_owned(), json!(call.origin.as_ref().map(|origin| &origin.run)));

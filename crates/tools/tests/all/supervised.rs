@@ -70,7 +70,7 @@ async fn what_is_supervised_is_started_like_anything_else() {
 
 /// Sessions of their own, and processes whose parent has ended, end with the program, however that ends.
 #[tokio::test]
-async fn what_leaves_its_session_ends_all_the_same() {
+async fn a39_what_leaves_its_session_ends_all_the_same() {
     let supervisor = Supervisor::new(isolation().launcher());
     for waits in [false, true] {
         let mark = mark();

@@ -343,7 +343,7 @@ fn check_says_what_a_tool_declares_and_may_not() {
 /// sessions of their own and behind parents that have ended.
 #[cfg(target_os = "linux")]
 #[test]
-fn commands_end_with_all_that_they_started() {
+fn a39_commands_end_with_all_that_they_started() {
     const STAYS: &str = "sleep 600 & a=$!; setsid sh -c 'echo $$ > far; exec sleep 600' & (setsid sh -c 'echo $$ > further; exec sleep 600' &); \
                          until test -s far && test -s further; do sleep 0.05; done; echo $$ $a $(cat far further) > pids.new; mv pids.new pids; wait";
     for signal in [Some("KILL"), Some("TERM"), Some("INT"), None] {

@@ -75,6 +75,25 @@ async fn a15_what_failed_has_to_pass_and_what_worked_to_give_the_same() {
     assert_eq!(ended["tools"].as_array().unwrap().len(), 4);
 }
 
+/// A recorded call of more than 64 KiB is kept and repeated like any other.
+#[tokio::test]
+async fn a15_a_mended_tool_is_held_to_large_calls() {
+    let folder = Folder::new();
+    let process = Process::start(&folder, "r1").await;
+    let drafted = process.draft("d", "read_date", &file("read_date", "", DATES), json!({})).await;
+    let text = format!("{}1.3.2024", " ".repeat(100_000));
+    let large = process.call("c1", &drafted["tool"], json!({"text": text})).await;
+    assert_eq!(large["output"], json!({"date": "2024-03-01"}), "{large}");
+    let bad = process.call("c2", &drafted["tool"], json!({"text": "29.02."})).await;
+    process.settle("1", &[large, bad], "Success").await;
+    let old = &drafted["version"];
+    let short = format!("    if len(text) > 1000:\n        return {{}}\n{BETTER}");
+    let (_, replayed, accepted) = attempt(&process, 1, old, &short, json!({})).await;
+    assert_eq!(accepted["accepted"], false, "{replayed}");
+    let (_, replayed, accepted) = attempt(&process, 2, old, BETTER, json!({})).await;
+    assert_eq!((&replayed["passed"], &accepted["accepted"]), (&json!(2), &json!(true)), "{replayed}");
+}
+
 /// Of an output that is another one, a judge says whether it is equal.
 #[tokio::test]
 async fn a15_another_output_is_judged() {
