@@ -26,6 +26,9 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// Reasons of failures that the library keeps, and how long each may be.
 const REASONS: (usize, usize) = (10, 300);
 
+/// How many characters of a call's arguments are shown.
+const ARGUMENTS: usize = 2_000;
+
 /// One tool and what is known of how it behaves.
 struct Subject {
     name: String,
@@ -259,7 +262,8 @@ fn print(all: &[Tested], ui: &Ui) {
             let label = format!("{word}  {} call {}{note}", tested.subject.name, n + 1);
             let label = page.paint(style, &crate::inspect::page::clean(&label));
             page.line(&label);
-            page.labelled("", "", 2, &format!("arguments {}", sample.arguments), 2);
+            let arguments = selvedge_host::text::one_line(&sample.arguments.to_string(), ARGUMENTS);
+            page.labelled("", "", 2, &format!("arguments {arguments}"), 2);
             page.labelled("", "", 2, why, 6);
         }
     }

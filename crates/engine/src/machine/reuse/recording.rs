@@ -5,6 +5,7 @@ use crate::graph::{Act, Graph, Node, Tail, hex};
 use crate::ids::{NodeIx, Table, TailIx};
 use crate::machine::reuse::laid::Once;
 use crate::machine::reuse::outcome::RecordedOutcome;
+use crate::machine::reuse::said::Key;
 use crate::machine::reuse::unknown::UnknownWrite;
 use crate::place::FramePath;
 use serde_json::Value;
