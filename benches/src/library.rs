@@ -76,12 +76,12 @@ fn version(n: usize) -> Vec<Event> {
         call: Call {
             sample: hash(n * CALLS + i),
             ok: true,
-            fault: None,
             origin: Some(Origin {
                 run: format!("r{}", n % 1000).into(),
                 effect: format!("{n}/{i}").into(),
                 folder: None,
             }),
+            ..Call::default()
         },
     };
     let mut events = vec![
@@ -168,7 +168,7 @@ async fn repeated() -> Result<()> {
             let ok = x < 80;
             let json =
                 serde_json::to_vec(&serde_json::from_value::<Sample>(sample(x, ok)).ok()).unwrap_or_default();
-            let call = Call { sample: BlobHash::of(&json).to_string().into(), ok, fault: None, origin: None };
+            let call = Call { sample: BlobHash::of(&json).to_string().into(), ok, ..Call::default() };
             events.push(Event::CallRecorded { version: Arc::clone(&version), call });
             contents.push(json);
         }
