@@ -3,7 +3,7 @@
 use crate::args::{Exec, Grants, Sources};
 use selvedge_host::config::not_a_variable;
 use selvedge_host::options::{
-    base_url, budget, from_variables, inputs, number_text, seconds, there, tools_there,
+    base_url, budget, from_variables, input_texts, number_text, seconds, there, tools_there,
 };
 use selvedge_host::{Environment, Error, RunOptions};
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ pub(crate) fn for_run(environment: &Environment, exec: &Exec) -> Result<RunOptio
     let mut chosen = from_variables(environment)?.under(from_options(environment, exec)?);
     there(&chosen, exec.script.is_some(), !exec.from.tools.is_empty())?;
     chosen.cwd = environment.cwd().to_owned();
-    chosen.inputs = inputs(&exec.input)?;
+    chosen.input_texts = input_texts(&exec.input)?;
     chosen.recordable()
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn for_fork(environment: &Environment, exec: &Exec, document: bool) -
                 .help("name the document, or leave the option out"));
         }
     }
-    Ok(RunOptions { inputs: inputs(&exec.input)?, ..from_options(environment, exec)? })
+    Ok(RunOptions { input_texts: input_texts(&exec.input)?, ..from_options(environment, exec)? })
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ pub(crate) fn ways(store: &Store, run: &str, state: &State) -> Vec<Way> {
             let caps = caps(state);
             vec![way(&["resume", run, "--budget", &caps], "with a larger budget")]
         }
-        Some(fault) => of_fault(fault, run, &file),
+        Some(fault) => {
+            let node = fault.node.as_deref().map(|node| state.told_name(node).into());
+            of_fault(&Fault { node, ..fault.clone() }, run, &file)
+        }
         None => vec![resume(run)],
     }
 }
@@ -53,10 +56,15 @@ fn of_fault(fault: &Fault, run: &str, file: &str) -> Vec<Way> {
         }
         FaultKind::Timeout if fault.node.is_some() => vec![resume(run), fork("with another document")],
         FaultKind::Timeout => vec![way(&["resume", run], "for as long again (--timeout for longer)")],
-        FaultKind::EmptyResponse | FaultKind::MalformedResponse => vec![
-            way(&["resume", run], "to ask the model once more"),
-            fork("with another prompt in the document"),
-        ],
+        FaultKind::EmptyResponse | FaultKind::MalformedResponse => {
+            let node = fault.node.as_deref().filter(|_| fault.kind == FaultKind::MalformedResponse);
+            let show = node.map(|node| way(&["show", run, "--node", node], "to see the whole reply"));
+            let again = [
+                way(&["resume", run], "to ask the model once more"),
+                fork("with another prompt in the document"),
+            ];
+            show.into_iter().chain(again).collect()
+        }
         FaultKind::Denied if said_no(fault) => vec![way(&["resume", run], "to be asked again")],
         FaultKind::Denied => {
             vec![way(&["resume", run], "once it is allowed, with options as those of `run`")]

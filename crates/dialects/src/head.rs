@@ -1,6 +1,5 @@
 //! What documents of every dialect say of themselves, besides their nodes or steps.
 
-use crate::diagnostic::shown;
 use crate::fields::{Fields, TypeError, almost, type_error};
 use crate::inputs::{self, Input};
 use crate::json::{Node, Span, Spanned};
@@ -71,35 +70,41 @@ impl Head {
         inputs::layer(&self.inputs, &self.metadata, given, diagnostics)
     }
 
-    /// Names that somebody wrote for inputs, and that are one or two letters away from inputs or metadata of the document (`P-23`).
-    pub fn misspelt_inputs<'n>(
-        &self,
-        written: impl Iterator<Item = &'n String>,
-        diagnostics: &mut Diagnostics,
-    ) {
-        let inputs = self.inputs.iter().map(|input| (&*input.name.value, input.name.span));
-        let metadata = self.metadata.keys().map(String::as_str).zip(self.metadata_at.iter().copied());
-        inputs::misspelt_names(&inputs.chain(metadata).collect::<Vec<_>>(), written, diagnostics);
+    /// Finds names of given values that the document does not have (`P-23`). They stand nowhere in it: findings are at the entry
+    /// that is meant, or at the first one.
+    pub fn unknown_inputs<'n>(&self, given: impl Iterator<Item = &'n String>, diagnostics: &mut Diagnostics) {
+        let (declared, metadata) = self.known_names();
+        let places = self.inputs.iter().map(|input| input.name.span).chain(self.metadata_at.iter().copied());
+        let names = [&*declared, &metadata].concat();
+        for name in given {
+            let near = almost(name, &names).and_then(|near| names.iter().position(|name| *name == near));
+            let at = places.clone().nth(near.unwrap_or(0)).unwrap_or(self.span);
+            if let Some((message, help)) = inputs::unknown_input(&declared, &metadata, name) {
+                diagnostics.push(Finding::error("P-23", "unknown-input", at, message).help(help));
+            }
+        }
+    }
+
+    /// The names of declared inputs, and those of the metadata.
+    fn known_names(&self) -> (Vec<&str>, Vec<&str>) {
+        let declared = self.inputs.iter().map(|input| &*input.name.value).collect();
+        (declared, self.metadata.keys().map(String::as_str).collect())
     }
 
     /// What another document gives under a name: a value that is of no type the input has, if it is written there and holds no
-    /// placeholder, and a name that is almost an input's (`P-23`). Findings are about the other document.
+    /// placeholder, and a name that the document does not have (`P-23`). Findings are about the other document.
     pub(crate) fn check_given(
         &self,
         name: &Spanned<Arc<str>>,
         value: &Node<'_>,
         diagnostics: &mut Diagnostics,
     ) {
-        let inputs: Vec<&str> = self.inputs.iter().map(|input| &*input.name.value).collect();
-        match self.inputs.iter().find(|input| input.name.value == name.value) {
-            Some(input) => inputs::check_written(input, value, diagnostics),
-            None if self.metadata.contains_key(&*name.value) => {}
-            None => {
-                let Some(near) = almost(&name.value, &inputs) else { return };
-                let message = format!("there is no input {}", shown(&name.value));
-                let finding = Finding::error("P-23", "unknown-input", name.span, message);
-                diagnostics.push(finding.help(format!("did you mean {}?", shown(near))));
-            }
+        if let Some(input) = self.inputs.iter().find(|input| input.name.value == name.value) {
+            return inputs::check_written(input, value, diagnostics);
+        }
+        let (declared, metadata) = self.known_names();
+        if let Some((message, help)) = inputs::unknown_input(&declared, &metadata, &name.value) {
+            diagnostics.push(Finding::error("P-23", "unknown-input", name.span, message).help(help));
         }
     }
 

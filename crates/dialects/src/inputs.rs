@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::shown;
@@ -24,7 +25,8 @@ pub struct Input {
 }
 
 /// The type of an input's value, as JSON Schema names types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InputType {
     /// A text.
     String,
@@ -118,24 +120,9 @@ fn read_one(member: &Member<'_>, diagnostics: &mut Diagnostics) -> Option<Input>
 
 fn check_type(input: &Input, value: &Value, span: Span, which: &str, diagnostics: &mut Diagnostics) {
     let Some(kind) = &input.kind else { return };
-    if kind.value.admits(value) {
-        return;
+    if let Some((message, help)) = wrong_type(&input.name.value, kind.value, value, which) {
+        diagnostics.push(Finding::error("P-23", "input-type", span, message).help(help));
     }
-    let message =
-        format!("the input {} is of type {}; {which} is not", shown(&input.name.value), kind.value.name());
-    let mut help = format!("give a value of type {}, or change the input's `type`", kind.value.name());
-    if which == GIVEN && kind.value == InputType::String {
-        help.push_str(&as_text(&input.name.value, value));
-    }
-    diagnostics.push(Finding::error("P-23", "input-type", span, message).help(help));
-}
-
-/// How to hand in as text what is JSON by itself (C-01).
-fn as_text(name: &str, value: &Value) -> String {
-    let text = Value::String(value.to_string()).to_string();
-    let plain = is_plain(name) && text.len() < 80 && !text.contains('\'');
-    let option = if plain { format!("{name}={text}") } else { "NAME=\"TEXT\"".to_owned() };
-    format!("; `--input` takes what parses as JSON for JSON: as text it is `--input '{option}'`")
 }
 
 /// Whether a shell takes a name as it stands.
@@ -143,20 +130,37 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Values that are given under a name that stands almost so in the document: whoever wrote them meant that one (P-23).
-pub(crate) fn misspelt_names<'n>(
-    known: &[(&str, Span)],
-    given: impl Iterator<Item = &'n String>,
-    diagnostics: &mut Diagnostics,
-) {
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    for name in given.filter(|name| !names.contains(&&*normalized(name))) {
-        let near = almost(name, &names);
-        let Some((near, at)) = known.iter().find(|(known, _)| near == Some(*known)) else { continue };
-        let message = format!("there is no input {}", shown(name));
-        let finding = Finding::error("P-23", "unknown-input", *at, message);
-        diagnostics.push(finding.help(format!("did you mean {}?", shown(near))));
+/// Why a value can't be given under a name (P-23): of a document that declares inputs, it is none of them and no other name of its
+/// metadata; of another one, it is almost a name of its metadata. `None` if it can be given. The first part is the message, the second the help.
+pub fn unknown_input(declared: &[&str], metadata: &[&str], name: &str) -> Option<(String, String)> {
+    let known = [declared, metadata].concat();
+    let name = normalized(name);
+    let name = name.as_ref();
+    if known.contains(&name) {
+        return None;
     }
+    let help = match almost(name, &known) {
+        Some(near) => format!("did you mean {}?", shown(near)),
+        None if declared.is_empty() => return None,
+        None => {
+            /// Names that are listed.
+            const LISTED: usize = 10;
+            let names: Vec<String> = declared.iter().take(LISTED).map(|name| shown(name)).collect();
+            let more = if declared.len() > LISTED { ", …" } else { "" };
+            format!(
+                "the document declares {}{more}: leave this one out, or declare it in `inputs`",
+                names.join(", ")
+            )
+        }
+    };
+    Some((format!("there is no input {}", shown(name)), help))
+}
+
+/// Why a given value is not of the type that an input is declared with: the message and the help.
+pub fn wrong_type(name: &str, kind: InputType, value: &Value, which: &str) -> Option<(String, String)> {
+    let kind = Some(kind).filter(|kind| !kind.admits(value))?.name();
+    let message = format!("the input {} is of type {kind}; {which} is not", shown(name));
+    Some((message, format!("give a value of type {kind}, or change the input's `type`")))
 }
 
 /// A value that another document gives, if it is known before it runs.
@@ -170,7 +174,8 @@ pub(crate) fn check_written(input: &Input, value: &Node<'_>, diagnostics: &mut D
     }
 }
 
-const GIVEN: &str = "the given value";
+/// A value that somebody gives for a run.
+pub const GIVEN: &str = "the given value";
 
 /// The first data layer of a run, as [`crate::head::Head::initial`] says.
 pub(crate) fn layer(

@@ -12,7 +12,8 @@ mod read_node;
 mod slice;
 mod unused;
 
-pub use doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanDoc, PlanNode};
+pub use crate::settings::ModelSettings;
+pub use doc::{Given, NodeKind, OnError, Origin, PlanDoc, PlanNode};
 pub use lower::{models, tools};
 pub use read::read;
 pub use slice::Slice;

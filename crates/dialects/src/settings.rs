@@ -1,5 +1,10 @@
 //! What nodes of every dialect may say of how they run: `retry` and `budget` (`P-24`), limits on tools (`P-14`), effects
-//! (`E-22`), `output_schema` (`E-33`), `stop`.
+//! (`E-22`), `output_schema` (`E-33`), and settings of their models.
+
+mod model;
+
+pub(crate) use model::model_settings;
+pub use model::{ModelSettings, RESERVED};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -255,12 +260,4 @@ pub(crate) fn names(
         }
     }
     names
-}
-
-/// `stop`: a text or a list of texts.
-pub(crate) fn stop(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
-    match node.as_str() {
-        Some(text) => vec![Spanned::new(text.into(), node.span)],
-        None => names(node, "stop", "P-10", diagnostics),
-    }
 }

@@ -90,6 +90,30 @@ pub struct ModelSettings {
     /// Settings only some providers know (P-26): `enable_search`, `enable_thinking`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+    /// Fields of the request's body that are sent as they are (P-28).
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub body: Map<String, Value>,
+}
+
+impl ModelSettings {
+    /// These settings, and those of `under` where these say nothing.
+    #[must_use]
+    pub fn over(self, under: &Self) -> Self {
+        let merged = |over: Map<String, Value>, under: &Map<String, Value>| {
+            let mut merged = under.clone();
+            merged.extend(over);
+            merged
+        };
+        Self {
+            temperature: self.temperature.or(under.temperature),
+            top_p: self.top_p.or(under.top_p),
+            max_tokens: self.max_tokens.or(under.max_tokens),
+            seed: self.seed.or(under.seed),
+            stop: if self.stop.is_empty() { under.stop.clone() } else { self.stop },
+            extra: merged(self.extra, &under.extra),
+            body: merged(self.body, &under.body),
+        }
+    }
 }
 
 /// A JSON Schema that the reply has to fit, with the name it is asked for by (E-26, E-33).

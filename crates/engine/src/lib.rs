@@ -52,7 +52,7 @@ pub mod fault;
 pub mod graph;
 mod hidden;
 pub mod ids;
-mod json;
+pub mod json;
 pub mod library;
 mod machine;
 pub mod message;

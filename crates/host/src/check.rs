@@ -25,6 +25,8 @@ pub struct Check {
     /// The state folder.
     pub state_dir: PathBuf,
     options: RunOptions,
+    /// The names of the inputs that are given.
+    pub(crate) given: Vec<String>,
     observer: Arc<dyn Observer>,
 }
 
@@ -72,7 +74,8 @@ impl Host {
     pub fn check(&self, options: RunOptions) -> Result<Check, Error> {
         choice(options.plan.as_deref(), options.dialect.as_deref())?;
         let (config, observer) = (self.config(&options)?, Arc::clone(&self.observer));
-        Ok(Check { config, state_dir: self.state_dir()?, options, observer })
+        let given = options.input_names();
+        Ok(Check { config, state_dir: self.state_dir()?, options, given, observer })
     }
 }
 
@@ -168,8 +171,10 @@ impl Check {
         let unloaded = get_ready(&catalogue, &names).await;
         // Values of inputs come with a run; that some are missing here is no finding.
         let mut of_inputs = Diagnostics::new();
-        document.head().misspelt_inputs(options.inputs.keys(), &mut of_inputs);
-        let initial = document.inputs(&options.inputs, &mut of_inputs);
+        let mut given = options.clone();
+        given.read_inputs(Some(document.head()))?;
+        document.head().unknown_inputs(self.given.iter(), &mut of_inputs);
+        let initial = document.inputs(&given.inputs, &mut of_inputs);
         let of_values = of_inputs.findings().iter().filter(|finding| finding.code != "missing-input");
         of_values.for_each(|finding| diagnostics.push(finding.clone()));
         let known = Known { catalogue: &catalogue, pins: &Pins::new(), environment: &config.environment };

@@ -4,6 +4,7 @@ mod agent;
 mod hidden;
 mod limits;
 mod mcp;
+mod model_settings;
 pub mod parts;
 mod read;
 mod recovery;

@@ -95,6 +95,7 @@ impl Host {
         }
         let mut options = options.recordable()?;
         options.inputs.extend(over.inputs.clone());
+        options.input_texts.clone_from(&over.input_texts);
         self.gate.pass_state(
             &self.environment,
             &source.run.dir,
@@ -110,15 +111,16 @@ impl Host {
         let known = secrets::named(&config);
         let file = document.clone().unwrap_or_default();
         secrets::refuse_choices(&known, Some(&id), &RunOptions { document: file, ..over.clone() })?;
-        secrets::refuse_inputs(&known, &over.inputs)?;
         for (_, text) in &messages {
             secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
         }
-        let read = document.map(|file| read(&file, &over, &mut options, &config)).transpose()?;
-        match &read {
-            Some(read) => {
+        let written = over.input_names();
+        let read = match document {
+            Some(file) => {
+                let read = read(&file, &over, &mut options, &config)?;
                 let given = options.given.is_some();
                 options.document_files = document_files::hashes(&self.environment, given, read.sources());
+                Some(read)
             }
             None => {
                 let (run, limits) = (source.run.id(), config.limits.document());
@@ -129,9 +131,18 @@ impl Host {
                     &limits,
                     self.observer.as_ref(),
                 );
+                options.read_inputs(None)?;
+                None
             }
+        };
+        let named = |(name, _): &(&String, &Value)| written.contains(name);
+        let given = options.inputs.iter().filter(named);
+        let given: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        secrets::refuse_inputs(&known, &given)?;
+        if read.is_none() {
+            options.check_inputs(&source.then.initial, &given)?;
         }
-        let what = What::Fork { source: Box::new(source), folders, given: (over.inputs, over.budget), read };
+        let what = What::Fork { source: Box::new(source), folders, given: (given, over.budget), read };
         Ok(Asked { id, name: None, parent: None, config, options, what })
     }
 
@@ -148,12 +159,13 @@ impl Host {
 /// document by itself.
 fn read(file: &Path, over: &RunOptions, options: &mut RunOptions, config: &Config) -> Result<Read, Error> {
     options.given.clone_from(&over.given);
-    let read = prepare::read(file, options, config, &over.inputs);
+    let written = over.input_names();
+    let read = prepare::read(file, options, config, &written);
     if read.is_ok() || over.plan.is_some() || options.plan.is_none() {
         return read;
     }
-    let alone = RunOptions { plan: None, ..options.clone() };
-    match prepare::read(file, &alone, config, &over.inputs) {
+    let mut alone = RunOptions { plan: None, ..options.clone() };
+    match prepare::read(file, &mut alone, config, &written) {
         Ok(found) => {
             *options = alone;
             Ok(found)

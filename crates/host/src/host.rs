@@ -129,8 +129,8 @@ impl Host {
         let config = self.config(&options)?;
         let known = secrets::named_with(&config, options.base_url.as_deref());
         secrets::refuse_choices(&known, Some(&id), &options)?;
-        secrets::refuse_inputs(&known, &options.inputs)?;
-        let read = prepare::read(file, &options, &config, &options.inputs)?;
+        let written = options.input_names();
+        let read = prepare::read(file, &mut options, &config, &written)?;
         let given = options.given.is_some();
         options.document_files = document_files::hashes(&self.environment, given, read.sources());
         let what = What::Document { read, state_dir: self.state_dir()? };

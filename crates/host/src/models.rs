@@ -25,11 +25,12 @@ use crate::secrets;
 use advice::Advised;
 use selvedge_dialects::fields::misspelt;
 use selvedge_engine::graph::Act;
-use selvedge_engine::{Graph, Warning};
+use selvedge_engine::{Graph, ModelSettings, Warning};
 use selvedge_http::{Http, Secret, shown};
 use selvedge_models::router::{DEFAULT_ROLE, Router};
 use selvedge_models::{CallLimits, Endpoint, Provider, ProviderConfig, list_models};
 use selvedge_runtime::Model;
+use selvedge_store::BlobHash;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -156,16 +157,26 @@ fn identity(role: &str, chosen: &RunOptions, config: &Config) -> Arc<str> {
     if chosen.script.is_some() {
         return "scripted".into();
     }
-    let (model, url) = match &chosen.base_url {
-        Some(url) => (endpoint_model(role, chosen).unwrap_or_default(), url.clone()),
+    let (model, url, settings) = match &chosen.base_url {
+        Some(url) => (endpoint_model(role, chosen).unwrap_or_default(), url.clone(), None),
         None => {
             let table = Table::new(chosen, config);
-            let spec = table.model_for(role).map(|(_, spec)| (spec.model.clone(), spec.base_url.clone()));
-            spec.unwrap_or_default()
+            let spec = table.model_for(role).map(|(_, spec)| spec);
+            let settings = spec.and_then(|spec| settings_digest(&spec.settings));
+            let spec = spec.map(|spec| (spec.model.clone(), spec.base_url.clone())).unwrap_or_default();
+            (spec.0, spec.1, settings)
         }
     };
     let place = Url::parse(&url).map(|url| shown(&url)).unwrap_or_default();
-    format!("{model} at {place}").into()
+    // Their values may be nobody's business (C-06).
+    let settings = settings.map(|digest| format!(" with settings {digest}")).unwrap_or_default();
+    format!("{model} at {place}{settings}").into()
+}
+
+/// A few digits that tell these settings from others; `None` if there are none.
+fn settings_digest(settings: &ModelSettings) -> Option<String> {
+    let written = serde_json::to_string(settings).ok().filter(|_| *settings != ModelSettings::default())?;
+    BlobHash::of(written.as_bytes()).to_string().get(..8).map(str::to_owned)
 }
 
 /// One endpoint for every role (`--base-url`).
@@ -266,6 +277,7 @@ fn configured(
             key: key.secret,
             key_variable: key.variable,
             price: spec.price,
+            settings: spec.settings.clone(),
             limits,
             pace: spec.pace,
             ..ProviderConfig::new(spec.provider, spec.model.as_str()).at(spec.base_url.as_str())

@@ -9,7 +9,10 @@ pub use variables::{from_variables, there, tools_there, trusts};
 
 use crate::error::Error;
 use crate::text::one_line;
+use selvedge_dialects::head::Head;
+use selvedge_dialects::inputs::{self, Input, InputType};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
+use selvedge_engine::template::normalized;
 use selvedge_engine::{Budget, Warning};
 use selvedge_tools::Network;
 use serde::{Deserialize, Serialize};
@@ -73,6 +76,12 @@ pub struct RunOptions {
     pub timeout_s: Option<u64>,
     /// `--input`.
     pub inputs: Map<String, Value>,
+    /// The texts of `--input` that are not read yet: the document says how ([`Self::read_inputs`]).
+    #[serde(skip)]
+    pub input_texts: Vec<(String, String)>,
+    /// The inputs that the document declares, with their types.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub declared: BTreeMap<String, Option<InputType>>,
     /// What the checker and the catalogue had to say about the document (C-02).
     pub warnings: Vec<Warning>,
     /// Where the run comes from.
@@ -127,6 +136,51 @@ impl RunOptions {
         wrong.map_or(Ok(self), Err)
     }
 
+    /// Reads the texts of `--input`, each as JSON if it parses, else as text, or by the type that the document declares (C-01, P-23).
+    /// Without a document these are the types of the one that the run began with.
+    ///
+    /// # Errors
+    /// One of them is JSON that can't be kept as it stands.
+    pub fn read_inputs(&mut self, head: Option<&Head>) -> Result<(), Error> {
+        if let Some(head) = head {
+            let kind = |input: &Input| input.kind.as_ref().map(|kind| kind.value);
+            self.declared =
+                head.inputs.iter().map(|input| (input.name.value.to_string(), kind(input))).collect();
+        }
+        for (name, text) in &self.input_texts {
+            let kind = self.declared.get(&*normalized(name)).copied().flatten();
+            self.inputs.insert(name.clone(), input(name, text, kind)?);
+        }
+        Ok(())
+    }
+
+    /// Refuses given inputs as the document would that the run began with (P-23); `initial` is its first data layer.
+    ///
+    /// # Errors
+    /// One of them is not declared, or of another type.
+    pub fn check_inputs(
+        &self,
+        initial: &Map<String, Value>,
+        given: &Map<String, Value>,
+    ) -> Result<(), Error> {
+        let declared: Vec<&str> = self.declared.keys().map(String::as_str).collect();
+        let others: Vec<&str> = initial.keys().map(String::as_str).collect();
+        for (name, value) in given {
+            let unknown = inputs::unknown_input(&declared, &others, name).map(|why| ("unknown-input", why));
+            let kind = self.declared.get(&*normalized(name)).copied().flatten();
+            let wrong = kind.and_then(|kind| inputs::wrong_type(name, kind, value, inputs::GIVEN));
+            if let Some((code, (message, help))) = unknown.or(wrong.map(|why| ("input-type", why))) {
+                return Err(Error::usage("P-23", code, &message).help(&help));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the inputs that are given with these choices.
+    pub fn input_names(&self) -> Vec<String> {
+        self.inputs.keys().chain(self.input_texts.iter().map(|(name, _)| name)).cloned().collect()
+    }
+
     /// The paths among these choices, each with what names it.
     pub fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let single = [("--mcp", &self.mcp), ("--script", &self.script)].into_iter();
@@ -176,6 +230,7 @@ impl RunOptions {
             budget: self.budget,
             timeout_s: self.timeout_s,
             inputs: self.inputs,
+            declared: self.declared,
             warnings: self.warnings,
             ..Self::default()
         }
@@ -304,11 +359,14 @@ pub fn joined<T: PartialEq>(mut below: Vec<T>, over: Vec<T>) -> Vec<T> {
     below
 }
 
-/// `--input KEY=VALUE`: JSON if it parses, else text (C-01).
-pub fn inputs(given: &[String]) -> Result<Map<String, Value>, Error> {
+/// The texts of `--input KEY=VALUE` (C-01), which [`RunOptions::read_inputs`] reads.
+///
+/// # Errors
+/// One of them has no key, or two have the same.
+pub fn input_texts(given: &[String]) -> Result<Vec<(String, String)>, Error> {
     /// Bytes of two inputs that are shown.
     const BOTH: usize = 400;
-    let mut values = Map::new();
+    let mut texts: Vec<(String, String)> = Vec::new();
     for (at, text) in given.iter().enumerate() {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             let message = format!("`--input` takes KEY=VALUE, not {text:?}");
@@ -326,14 +384,19 @@ pub fn inputs(given: &[String]) -> Result<Map<String, Value>, Error> {
             let message = format!("`--input` gives {key:?} twice{both}");
             return Err(Error::usage("C-01", "bad-input", &message).help("leave one of them out"));
         }
-        values.insert(key.to_owned(), input(key, value)?);
+        texts.push((key.to_owned(), value.to_owned()));
     }
-    Ok(values)
+    Ok(texts)
 }
 
-/// The value of an input: JSON if it parses, else text.
-fn input(key: &str, text: &str) -> Result<Value, Error> {
-    let Ok(value) = serde_json::from_str(text) else { return Ok(Value::String(text.to_owned())) };
+/// The value of an input: JSON if it parses, else text. Of an input that is declared as a text, only JSON that is a text is
+/// read as JSON.
+fn input(key: &str, text: &str, kind: Option<InputType>) -> Result<Value, Error> {
+    let as_text = || Ok(Value::String(text.to_owned()));
+    if kind == Some(InputType::String) {
+        return serde_json::from_str(text).map(Value::String).or_else(|_| as_text());
+    }
+    let Ok(value) = serde_json::from_str(text) else { return as_text() };
     // What JSON's usual readers take silently: a number that becomes another one, and a key that stands twice.
     let source = Source::new("", text);
     let mut found = Diagnostics::new();

@@ -88,12 +88,12 @@ pub(crate) fn source(
     }
 }
 
-/// Reads the document and its inputs (P-23). `written` are those of them that this command names.
+/// Reads the document and its inputs (P-23). `written` are the names of those that this command gives.
 pub fn read(
     file: &Path,
-    chosen: &RunOptions,
+    chosen: &mut RunOptions,
     config: &Config,
-    written: &Map<String, Value>,
+    written: &[String],
 ) -> Result<Read, Error> {
     let limits = config.limits.document();
     let source = source(file, chosen, &limits)
@@ -108,7 +108,9 @@ pub fn read(
     let Some(document) = document.filter(|_| !diagnostics.has_errors()) else {
         return Err(Error::findings(ErrorKind::Usage, diagnostics.report(&source)));
     };
-    document.head().misspelt_inputs(written.keys(), &mut diagnostics);
+    document.head().unknown_inputs(written.iter(), &mut diagnostics);
+    chosen.read_inputs(Some(document.head()))?;
+    secrets::refuse_inputs(&secrets::named_with(config, chosen.base_url.as_deref()), &chosen.inputs)?;
     let initial = document.inputs(&chosen.inputs, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(Error::findings(ErrorKind::Usage, diagnostics.report(&source)));

@@ -47,14 +47,17 @@ impl Host {
         from: Option<&str>,
     ) -> Result<Simulation, Error> {
         let mut options = options;
+        let given = options.input_names();
         let recorded = from.map(|run| self.recorded_outcomes(run)).transpose()?;
         if let Some((inputs, _)) = &recorded {
-            let given = std::mem::replace(&mut options.inputs, inputs.clone());
-            options.inputs.extend(given);
+            let over = std::mem::replace(&mut options.inputs, inputs.clone());
+            options.inputs.extend(over);
         }
         let script = options.script.as_deref().map(script::read).transpose()?;
         let script = script.map(|(script, _)| script);
-        let check = self.check(options.clone())?;
+        // Those of a recorded run are not given now.
+        let mut check = self.check(options.clone())?;
+        check.given = given;
         let (checked, compiled) = check.simulated(file).await?;
         let (Some(graph), Some(compiled)) = (checked.graph, compiled) else {
             return Ok(Simulation { findings: checked.findings, simulated: None });

@@ -26,6 +26,7 @@ use reqwest::{Client, Response, Url};
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings, Tokens, Unread};
 use selvedge_http::{Http, shown};
 use selvedge_runtime::ports::{CallContext, Delta, Model, Pending};
+use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -57,6 +58,8 @@ struct Inner {
     known: Mutex<(WireQuirks, Arc<Target>)>,
     price: Option<Price>,
     limits: CallLimits,
+    /// Settings of calls that say nothing else.
+    settings: ModelSettings,
     http: Http,
     /// Who may call this endpoint when.
     limiter: Arc<Limiter>,
@@ -86,13 +89,15 @@ impl Endpoint {
         let limiter = Limiter::of(base.as_str(), target.key.as_ref(), &model, config.pace);
         let (price, limits, http) = (config.price, config.limits, http.clone());
         let known = Mutex::new((quirks, Arc::new(target)));
-        Ok(Self { inner: Arc::new(Inner { base, protocol, known, price, limits, http, limiter, model }) })
+        let settings = config.settings;
+        let inner = Inner { base, protocol, known, price, limits, settings, http, limiter, model };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Those of `settings` that are not sent, since the provider has no word for them, by their names in documents:
     /// a document that uses them deserves a warning (P-26).
     pub fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
-        self.inner.protocol.unsent(settings)
+        self.inner.protocol.unsent(&settings.clone().over(&self.inner.settings))
     }
 }
 
@@ -100,6 +105,8 @@ impl Model for Endpoint {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
         let inner = self.inner.clone();
         Box::pin(async move {
+            let settings = request.settings.clone().over(&inner.settings);
+            let request = ModelRequest { settings, ..request };
             let turn = inner.turn(&request, &context).await;
             let own = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let whole = own.unwrap_or(inner.limits.model_timeout);
@@ -229,6 +236,7 @@ impl Inner {
         first: (Instant, Duration),
     ) -> Result<Response, Failure> {
         let body = self.protocol.body(&target.model, request, quirks);
+        let body = body.and_then(|body| with_fields(body, &request.settings.body));
         let body =
             body.map_err(|error| target.hopeless(format!("the request can't be written as JSON: {error}")))?;
         let mut headers = HeaderMap::new();
@@ -286,6 +294,27 @@ fn answer(result: &Result<ModelReply, Failure>) -> Answer {
         (true, Some(503)) if pause.is_some() => Answer::Refused(pause),
         _ => Answer::Other,
     }
+}
+
+/// A body with the document's own fields (P-28): an object is merged with one that is there under its name, anything else
+/// takes the place of what is there.
+fn with_fields(body: Vec<u8>, fields: &Map<String, Value>) -> Result<Vec<u8>, serde_json::Error> {
+    fn merge(into: &mut Map<String, Value>, fields: &Map<String, Value>) {
+        for (name, value) in fields {
+            match (into.get_mut(name), value) {
+                (Some(Value::Object(known)), Value::Object(fields)) => merge(known, fields),
+                _ => {
+                    into.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+    if fields.is_empty() {
+        return Ok(body);
+    }
+    let mut whole: Map<String, Value> = serde_json::from_slice(&body)?;
+    merge(&mut whole, fields);
+    serde_json::to_vec(&whole)
 }
 
 /// The effect id as a header (E-05): everything but visible ASCII percent-encoded. One that is too long is not

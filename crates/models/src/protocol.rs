@@ -7,8 +7,11 @@ use super::stop::cut_by;
 use super::target::Target;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
+use selvedge_engine::json::{self, Unique};
 use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall, Unread};
 use selvedge_http::surrogates;
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -299,8 +302,19 @@ pub(crate) fn arguments_of(text: String) -> Value {
         return Value::Null;
     }
     match parse(text.as_bytes()) {
-        Ok(Value::Object(object)) => Value::Object(object),
+        Ok(Unique(Value::Object(object))) => Value::Object(object),
         _ => Value::String(text),
+    }
+}
+
+/// Arguments in a body, where a provider sends them as JSON and not as its text. With a key that stands twice in an object they
+/// are their text (E-10).
+pub(crate) fn arguments_in_body<'de, D: Deserializer<'de>>(body: D) -> Result<Option<Value>, D::Error> {
+    let Some(raw) = Option::<Box<RawValue>>::deserialize(body)? else { return Ok(None) };
+    match json::read(raw.get()) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if json::is_duplicate_key(&error) => Ok(Some(Value::String(raw.get().to_owned()))),
+        Err(error) => Err(D::Error::custom(error)),
     }
 }
 

@@ -8,6 +8,7 @@ use super::protocol::Protocol;
 use super::responses::Responses;
 use super::terms::{CallLimits, Price};
 use reqwest::Url;
+use selvedge_engine::ModelSettings;
 use selvedge_http::Secret;
 
 /// A kind of endpoint, by the protocol it speaks.
@@ -113,6 +114,8 @@ pub struct ProviderConfig {
     /// to OpenAI itself, which refuses fields it does not know, and to Ollama, which ignores them. Other protocols
     /// never send them.
     pub extras: Option<bool>,
+    /// Settings of calls that say nothing else (P-28).
+    pub settings: ModelSettings,
 }
 
 impl ProviderConfig {
@@ -128,6 +131,7 @@ impl ProviderConfig {
             limits: CallLimits::default(),
             pace: Pace::default(),
             extras: None,
+            settings: ModelSettings::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::permissions::Declared;
 use crate::printed::{output_printed, progress};
 use crate::store::sha256;
 use crate::variables::{pairs, unfit_variable};
+use selvedge_engine::json::Unique;
 use selvedge_engine::schema::{Schema, Unusable};
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_http::Secret;
@@ -230,7 +231,7 @@ fn runs(path: &Path) -> Option<bool> {
 /// JSON if it parses, else the text as it is.
 fn output(name: &str, bytes: Vec<u8>, limits: &ToolLimits) -> Result<Value, Failure> {
     match json::read_exactly(&bytes, limits.json_nesting) {
-        Ok(value) => return Ok(value),
+        Ok(Unique(value)) => return Ok(value),
         // What is no JSON may be anything, also brackets without end.
         Err(json::Unread::Wrong(_)) => {}
         Err(unread) => return Err(unread.failure(name, limits)),

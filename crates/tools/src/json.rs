@@ -3,6 +3,7 @@
 
 use crate::failures::tool_failure;
 use crate::limits::ToolLimits;
+use selvedge_engine::json::is_duplicate_key;
 use selvedge_engine::{Failure, FaultKind};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub(crate) enum Unread {
     Deep,
     /// An integer beyond 64 bits: read as JSON is usually read, it would become another one.
     Large(String),
+    /// A key stands twice in an object: nobody knows which of the two is meant.
+    Twice(serde_json::Error),
     /// No JSON, or not what was expected.
     Wrong(serde_json::Error),
 }
@@ -31,7 +34,11 @@ pub(crate) fn read<T: DeserializeOwned>(text: &[u8], nesting: usize) -> Result<T
     let mut reader = serde_json::Deserializer::from_slice(text);
     // The depth is known to be bearable: serde's own limit is neither ours nor a setting.
     reader.disable_recursion_limit();
-    let value = T::deserialize(&mut reader).map_err(Unread::Wrong)?;
+    let twice = |error: serde_json::Error| match is_duplicate_key(&error) {
+        true => Unread::Twice(error),
+        false => Unread::Wrong(error),
+    };
+    let value = T::deserialize(&mut reader).map_err(twice)?;
     reader.end().map_err(Unread::Wrong)?;
     Ok(value)
 }
@@ -70,7 +77,7 @@ impl Unread {
                     "the output of `{tool}` has the integer {digits}, which 64 bits can't hold: return it as a text"
                 ),
             ),
-            Self::Wrong(error) => tool_failure(
+            Self::Twice(error) | Self::Wrong(error) => tool_failure(
                 "parsing_tool_error",
                 format!("the output of `{tool}` cannot be parsed: {error}"),
             ),

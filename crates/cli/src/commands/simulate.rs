@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::ui::Ui;
 use args::SimulateArgs;
 use selvedge_dialects::Severity;
-use selvedge_host::options::{inputs, seconds};
+use selvedge_host::options::{input_texts, seconds};
 use selvedge_host::prepare::findings::kind_of;
 use selvedge_host::{Error, RunOptions, Simulated};
 use selvedge_world::{Search, World, one, search};
@@ -28,7 +28,7 @@ pub(crate) fn simulate(args: &SimulateArgs, common: &Common, ui: &Ui) -> Result<
         plan: args.reading.plan.clone(),
         dialect: args.reading.dialect.clone(),
         script: args.script.as_deref().map(|path| ui.environment.absolute(path)),
-        inputs: inputs(&args.input)?,
+        input_texts: input_texts(&args.input)?,
         ..for_reading(&ui.environment, &args.reading.from)?
     };
     let host = ui.host(common)?;

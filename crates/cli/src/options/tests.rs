@@ -1,8 +1,9 @@
 use super::*;
 use selvedge_engine::Budget;
-use selvedge_host::options::{EVERY_ROLE, inputs};
+use selvedge_host::Error;
+use selvedge_host::options::{EVERY_ROLE, input_texts};
 use selvedge_tools::Network;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 fn run(edit: impl FnOnce(&mut Exec)) -> RunOptions {
     let mut exec = Exec::default();
@@ -60,6 +61,13 @@ fn options_go_over_what_was_stored_and_permissions_add_up() {
     assert_eq!(chosen.allow_write, [PathBuf::from("/a"), "/b".into()]);
     assert_eq!(chosen.max_parallel, Some(2));
     assert_eq!((chosen.budget.calls, chosen.budget.cost), (Some(5), Some(2.0)));
+}
+
+/// The values of `--input`, without a document.
+fn inputs(given: &[String]) -> Result<Map<String, Value>, Error> {
+    let mut options = RunOptions { input_texts: input_texts(given)?, ..RunOptions::default() };
+    options.read_inputs(None)?;
+    Ok(options.inputs)
 }
 
 #[test]

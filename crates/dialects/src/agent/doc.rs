@@ -4,7 +4,7 @@ use super::settings::Coder;
 use crate::fields::{Fields, Shape};
 use crate::head::Head;
 use crate::json::{Node, Spanned};
-use crate::settings::names;
+use crate::settings::{ModelSettings, model_settings, names};
 use crate::{Diagnostics, Finding, Source};
 use std::sync::Arc;
 
@@ -15,15 +15,21 @@ pub(super) const AGENT: Shape = Shape {
         "budget",
         "coder",
         "description",
+        "extra",
         "inputs",
         "max_steps",
         "max_task_executions",
+        "max_tokens",
         "metadata",
         "name",
         "publish",
         "query",
+        "seed",
+        "stop",
+        "temperature",
         "tool_enhance_interval",
         "tools",
+        "top_p",
     ],
 };
 
@@ -45,6 +51,8 @@ pub struct AgentDoc {
     pub tool_enhance_interval: Option<u32>,
     /// Who writes tools.
     pub coder: Option<Coder>,
+    /// Settings of the executor's model (P-28).
+    pub model_settings: ModelSettings,
     /// Whether proven tools become public at the end.
     pub publish: bool,
 }
@@ -70,5 +78,15 @@ pub(super) fn read(root: &Node<'_>, source: &Source, diagnostics: &mut Diagnosti
     let tool_enhance_interval = count("tool_enhance_interval");
     let coder = fields.choice("coder", "A-07", &Coder::NAMES, diagnostics).map(|choice| choice.value);
     let publish = fields.boolean("publish", "A-19", diagnostics).is_none_or(|flag| flag.value);
-    Some(AgentDoc { head, tools, max_task_executions, max_steps, tool_enhance_interval, coder, publish })
+    let model_settings = model_settings(&fields, source, diagnostics);
+    Some(AgentDoc {
+        head,
+        tools,
+        max_task_executions,
+        max_steps,
+        tool_enhance_interval,
+        coder,
+        model_settings,
+        publish,
+    })
 }

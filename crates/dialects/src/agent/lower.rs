@@ -13,7 +13,7 @@ use super::{MAX_STEPS, MAX_TASK_EXECUTIONS, TOOL_ENHANCE_INTERVAL};
 use crate::leaves::OUT;
 use selvedge_engine::graph::{Act, AtLimit, Between, Draft, Edit, Guard, Infer, Retry, Rounds};
 use selvedge_engine::template::{JsonTemplate, Template};
-use selvedge_engine::{Budget, Graph, GraphIx};
+use selvedge_engine::{Budget, Graph, GraphIx, ModelSettings};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub(crate) struct Lowering<'a> {
     pub(super) max_task_executions: u32,
     pub(super) max_steps: u32,
     pub(super) interval: u16,
+    /// Settings of the executor's model.
+    pub(super) model_settings: ModelSettings,
 }
 
 impl<'a> Lowering<'a> {
@@ -41,6 +43,7 @@ impl<'a> Lowering<'a> {
             max_task_executions: MAX_TASK_EXECUTIONS,
             max_steps: MAX_STEPS,
             interval: TOOL_ENHANCE_INTERVAL,
+            model_settings: ModelSettings::default(),
         }
     }
 
@@ -52,6 +55,7 @@ impl<'a> Lowering<'a> {
             max_task_executions: doc.max_task_executions.unwrap_or(self.max_task_executions),
             max_steps: doc.max_steps.unwrap_or(self.max_steps),
             interval: interval.unwrap_or(self.interval),
+            model_settings: doc.model_settings.lowered(),
             ..self
         }
     }
@@ -336,7 +340,12 @@ impl Lowering<'_> {
         let yes = JsonTemplate::from_value(json!(true)).ok()?;
         let summary = Infer { model: Some("summarize".into()), ..Infer::default() };
         let rounds = Rounds {
-            model: Infer { offer_tools: true, on_empty: super::ON_EMPTY, ..Infer::default() },
+            model: Infer {
+                offer_tools: true,
+                on_empty: super::ON_EMPTY,
+                settings: self.model_settings.clone(),
+                ..Infer::default()
+            },
             retry: Retry::default(),
             timeout_s: None,
             at_limit: AtLimit::HandOver {

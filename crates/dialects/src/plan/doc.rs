@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Slice;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
-use crate::settings::{Retry, ToolEffects, ToolLimit};
+use crate::settings::{ModelSettings, Retry, ToolEffects, ToolLimit};
 
 /// A plan as it was written, defaults applied.
 #[derive(Clone, Debug)]
@@ -120,23 +120,6 @@ pub enum NodeKind {
         /// `initial_tool_args`: an object whose strings and keys are templates, with the places of all of them.
         args: Option<Node<'static>>,
     },
-}
-
-/// Settings of a node that go to its model.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelSettings {
-    /// `temperature`
-    pub temperature: Option<Spanned<f64>>,
-    /// `top_p`
-    pub top_p: Option<Spanned<f64>>,
-    /// `max_tokens`
-    pub max_tokens: Option<Spanned<u64>>,
-    /// `seed`
-    pub seed: Option<Spanned<i64>>,
-    /// `stop`: texts at which the model stops.
-    pub stop: Vec<Spanned<Arc<str>>>,
-    /// `enable_search` and `enable_thinking`, which only some providers know (`P-26`).
-    pub extra: Vec<(&'static str, Spanned<Value>)>,
 }
 
 /// What a failure of a node does to the run (`P-16`).

@@ -8,7 +8,7 @@ use selvedge_engine::graph::{
     Act, Call, Draft, Flow, Infer, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef, Told,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
-use selvedge_engine::{AskKind, Graph, ModelSettings, ReplySchema, Slice, ThreadIx};
+use selvedge_engine::{AskKind, Graph, ReplySchema, Slice, ThreadIx};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -132,7 +132,6 @@ impl NodeLowering<'_> {
 
     fn infer(&self) -> Infer {
         let node = self.node;
-        let settings = &node.settings;
         let schema = node.output_schema.as_ref();
         Infer {
             model: node.model.as_ref().map(|model| model.value.clone()),
@@ -141,14 +140,7 @@ impl NodeLowering<'_> {
                 name: node.id.value.clone(),
                 schema: Value::clone(&schema.value),
             }),
-            settings: ModelSettings {
-                temperature: settings.temperature.as_ref().map(|v| v.value),
-                top_p: settings.top_p.as_ref().map(|v| v.value),
-                max_tokens: settings.max_tokens.as_ref().map(|v| v.value),
-                seed: settings.seed.as_ref().map(|v| v.value),
-                stop: settings.stop.iter().map(|stop| stop.value.to_string()).collect(),
-                extra: settings.extra.iter().map(|(k, v)| ((*k).to_owned(), v.value.clone())).collect(),
-            },
+            settings: node.settings.lowered(),
             timeout_s: self.timeout(),
             ..Infer::default()
         }

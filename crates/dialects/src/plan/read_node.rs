@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::Slice;
-use super::doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanNode};
+use super::doc::{Given, NodeKind, OnError, Origin, PlanNode};
 use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
-use crate::settings::{self, ToolEffects, ToolLimit};
+use crate::settings::{self, ModelSettings, ToolEffects, ToolLimit};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::template::normalized;
 
@@ -25,6 +25,7 @@ pub(super) const NODE: Shape = Shape {
         "enable_search",
         "enable_thinking",
         "enable_tool_loop",
+        "extra",
         "fixed",
         "id",
         "initial_tool_args",
@@ -343,34 +344,12 @@ impl Reader<'_> {
     }
 
     fn settings(&mut self, fields: &Fields<'_, '_>) -> ModelSettings {
-        let mut extra = Vec::new();
         // `P-26`: they go to providers that know them, whatever their type.
-        for name in ["enable_search", "enable_thinking"] {
-            if let Some(node) = fields.given(name) {
-                extra.push((name, Spanned::new(node.to_value(), node.span)));
-            }
-        }
-        let stop = fields.given("stop").map(|node| settings::stop(node, self.diagnostics));
-        ModelSettings {
-            temperature: fields.number("temperature", "P-10", self.diagnostics),
-            top_p: fields.number("top_p", "P-10", self.diagnostics),
-            max_tokens: fields.count("max_tokens", "P-10", self.source, self.diagnostics),
-            seed: self.seed(fields),
-            stop: stop.unwrap_or_default(),
-            extra,
-        }
-    }
-
-    fn seed(&mut self, fields: &Fields<'_, '_>) -> Option<Spanned<i64>> {
-        let node = fields.given("seed")?;
-        let integer = node.as_integer(self.source).filter(|integer| !integer.clamped);
-        if integer.is_none() {
-            let help = "write an integer of at most 64 bits";
-            self.push(type_error(
-                node,
-                TypeError { field: "seed", expected: "an integer", rule: "P-10", help },
-            ));
-        }
-        Some(Spanned::new(integer?.value, node.span))
+        let known = ["enable_search", "enable_thinking"].into_iter().filter_map(|name| {
+            let node = fields.given(name)?;
+            Some((name, Spanned::new(node.to_value(), node.span)))
+        });
+        let settings = settings::model_settings(fields, self.source, self.diagnostics);
+        ModelSettings { known: known.collect(), ..settings }
     }
 }

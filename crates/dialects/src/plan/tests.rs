@@ -416,7 +416,7 @@ fn p26_files_of_the_seeds_editors_run_as_they_are() {
            "initial_tool_name": null, "initial_tool_args": null, "data_in_thread": null"#,
     );
     let extra: Vec<_> =
-        node.settings.extra.iter().map(|(name, value)| (*name, value.value.clone())).collect();
+        node.settings.known.iter().map(|(name, value)| (*name, value.value.clone())).collect();
     assert_eq!(extra, [("enable_search", json!(true)), ("enable_thinking", json!(false))]);
     assert!(!node.data_in_thread.is_written());
 }
@@ -454,19 +454,28 @@ fn p23_inputs_without_a_value_or_of_the_wrong_type_are_errors() {
     );
 }
 
-/// C-01: what parses as JSON is JSON; who meant a text is told how to write it.
+/// P-23: of a document that declares inputs, other names are wrong; of one that does not, only names that are almost its metadata's.
 #[test]
-fn p23_a_number_for_a_text_says_how_to_quote_it() {
-    let text = r#"{"task": "t", "nodes": [], "inputs": {"topic": {"type": "string"}}}"#;
-    let plan = clean(text);
-    for (given, option) in
-        [(json!(5), "topic=\"5\""), (json!(true), "topic=\"true\""), (json!(["it's"]), "NAME=\"TEXT\"")]
-    {
+fn p23_names_that_are_not_declared_are_told() {
+    let found = |text: &str, name: &str| {
         let mut diagnostics = Diagnostics::new();
-        plan.head.initial(&Map::from_iter([("topic".to_owned(), given)]), &mut diagnostics);
+        clean(text).head.unknown_inputs([name.to_owned()].iter(), &mut diagnostics);
         let found = diagnostics.report(&Source::new("f", text));
-        assert!(found[0].help.ends_with(&format!("as text it is `--input '{option}'`")), "{}", found[0].help);
-    }
+        found.first().map(|found| (found.message.clone(), found.help.clone()))
+    };
+    let declared =
+        r#"{"task": "t", "nodes": [], "metadata": {"free": 1}, "inputs": {"city": {}, "day": {}}}"#;
+    let told = |help: &str| Some(("there is no input \"citi\"".to_owned(), help.to_owned()));
+    assert_eq!(found(declared, "citi"), told("did you mean \"city\"?"));
+    let (_, help) = found(declared, "country").expect("a finding");
+    assert_eq!(
+        help,
+        "the document declares \"city\", \"day\": leave this one out, or declare it in `inputs`"
+    );
+    assert_eq!((found(declared, "free"), found(declared, "city")), (None, None));
+    let free = r#"{"task": "t", "nodes": [], "metadata": {"city": 1}}"#;
+    assert_eq!(found(free, "citi"), told("did you mean \"city\"?"));
+    assert_eq!(found(free, "country"), None);
 }
 
 #[test]

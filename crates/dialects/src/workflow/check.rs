@@ -145,9 +145,12 @@ impl<'s> Check<'s, '_> {
             Does::Variable(_, Worth::Value(value)) => self.json(value, at),
             Does::Variable(_, Worth::Of(formula)) => self.texts().formula(formula, at),
             Does::Context { cut, .. } => {
-                if let (Cut::Trim(_) | Cut::Filter(_) | Cut::Clear, Some(model)) = (cut, &node.model) {
-                    let message = "`model` has no effect: no model is asked".to_owned();
-                    self.warn("E-09", "no-effect", model.span, message, "remove it");
+                if matches!(cut, Cut::Trim(_) | Cut::Filter(_) | Cut::Clear) {
+                    let model = node.model.as_ref().map(|model| ("model", model.span));
+                    for (field, at) in model.into_iter().chain(node.settings.written()) {
+                        let message = format!("`{field}` has no effect: no model is asked");
+                        self.warn("E-09", "no-effect", at, message, "remove it");
+                    }
                 }
             }
             Does::Ask(ask) => self.ask(ask, at),

@@ -5,7 +5,7 @@ use crate::agent::AgentDoc;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
 use crate::plan::PlanDoc;
-use crate::settings::{Budget, Retry, ToolEffects, ToolLimit};
+use crate::settings::{Budget, ModelSettings, Retry, ToolEffects, ToolLimit};
 use crate::steps::StepsDoc;
 use selvedge_engine::expression::Expression;
 use selvedge_engine::graph::Strategy;
@@ -85,6 +85,8 @@ pub struct WorkNode {
     pub effects: Option<Spanned<ToolEffects>>,
     /// Role or name of its model.
     pub model: Option<Text>,
+    /// Settings that go to its model.
+    pub settings: ModelSettings,
     /// What it may use, with all below it (E-20).
     pub budget: Option<Budget>,
 }
@@ -331,6 +333,11 @@ impl InnerBody {
 }
 
 impl WorkNode {
+    /// Whether it sets the variable of its own id: then its name means the variable (D-07).
+    pub(super) fn sets_its_id(&self) -> bool {
+        matches!(&self.does, Does::Variable(name, _) if name.value == self.id.value)
+    }
+
     /// It, and the nodes of the document that it runs.
     pub(super) fn size(&self) -> usize {
         match &self.does {

@@ -8,7 +8,7 @@ use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, choice_of, count_of, meant, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
-use crate::settings::{self, ToolEffects, ToolLimit};
+use crate::settings::{self, ModelSettings, ToolEffects, ToolLimit};
 use selvedge_engine::template::Template;
 use selvedge_engine::{AskKind, Role};
 use std::sync::Arc;
@@ -34,16 +34,22 @@ pub(super) const CONFIGS: [(&str, Shape); 15] = [
                 "budget",
                 "effects",
                 "enable_tool_loop",
+                "extra",
                 "max_rounds",
+                "max_tokens",
                 "model",
                 "output_schema",
                 "prompt",
                 "retry",
+                "seed",
+                "stop",
                 "system",
+                "temperature",
                 "thread",
                 "timeout",
                 "tools",
                 "tools_limit",
+                "top_p",
             ],
         },
     ),
@@ -61,13 +67,19 @@ pub(super) const CONFIGS: [(&str, Shape); 15] = [
             fields: &[
                 "budget",
                 "effects",
+                "extra",
                 "max_steps",
+                "max_tokens",
                 "model",
                 "query",
                 "retry",
+                "seed",
+                "stop",
+                "temperature",
                 "thread",
                 "timeout",
                 "tools",
+                "top_p",
             ],
         },
     ),
@@ -145,7 +157,23 @@ pub(super) const CONFIGS: [(&str, Shape); 15] = [
         "CONTEXT",
         Shape {
             what: "the config of a CONTEXT node",
-            fields: &["budget", "effects", "keep", "model", "op", "retry", "roles", "thread", "timeout"],
+            fields: &[
+                "budget",
+                "effects",
+                "extra",
+                "keep",
+                "max_tokens",
+                "model",
+                "op",
+                "retry",
+                "roles",
+                "seed",
+                "stop",
+                "temperature",
+                "thread",
+                "timeout",
+                "top_p",
+            ],
         },
     ),
     (
@@ -195,12 +223,27 @@ pub(super) fn read(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkN
     let budget = config.given("budget").map(|node| settings::budget(node, reader.source, d));
     let effects = config.choice("effects", "E-22", &ToolEffects::NAMES, d);
     let model = config.name("model", "P-10", d);
+    let settings = match kind {
+        "LLM" | "AGENT" | "CONTEXT" => settings::model_settings(&config, reader.source, d),
+        _ => ModelSettings::default(),
+    };
     // The time of a join is its own.
     let timeout = if kind == "JOIN" { None } else { config.seconds("timeout", "E-37", false, d) };
     let does = reader.does(kind, &config, id.as_ref());
     let id = id?;
     let name = name.map_or_else(|| id.value.clone(), |name| name.value);
-    Some(WorkNode { name, id, span: fields.span(), does: does?, retry, timeout, effects, model, budget })
+    Some(WorkNode {
+        name,
+        id,
+        span: fields.span(),
+        does: does?,
+        retry,
+        timeout,
+        effects,
+        model,
+        settings,
+        budget,
+    })
 }
 
 fn kind_of(fields: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Option<(&'static str, &'static Shape)> {

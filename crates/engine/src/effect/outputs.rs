@@ -31,6 +31,9 @@ impl PartialEq for Declared {
     }
 }
 
+/// What the schema of a field says that an output may lack (D-24).
+const OPTIONAL: &str = "optional";
+
 impl Outputs {
     /// Those of an object whose keys are the names. A value is a JSON Schema, or the name of a type, or a list of such
     /// names; anything else, such as a text for people, says nothing of the value.
@@ -45,7 +48,18 @@ impl Outputs {
     pub fn of_schema(schema: &Value) -> Option<Self> {
         let properties = schema.get("properties")?.as_object()?;
         let mut inline = Inline { root: schema, left: Inline::MOST };
-        let fields = properties.iter().map(|(name, value)| (name.clone(), inline.value(value, 0)));
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+        let fields = properties.iter().map(|(name, value)| {
+            let mut value = inline.value(value, 0);
+            if !is_required(name) {
+                if value == Value::Bool(true) {
+                    value = Value::Object(Map::new());
+                }
+                value.as_object_mut().map(|fields| fields.insert(OPTIONAL.to_owned(), true.into()));
+            }
+            (name.clone(), value)
+        });
         let Self(declared) = Self::of_fields(&fields.collect());
         let declared = Arc::unwrap_or_clone(declared);
         Some(Self(Arc::new(Declared { closed: is_closed(schema), ..declared })))
@@ -75,6 +89,11 @@ impl Outputs {
     /// The JSON Schema that the values of a field fit, if the declaration says so.
     pub fn schema(&self, name: &str) -> Option<&Value> {
         member(&self.0.schemas, name)
+    }
+
+    /// Whether an output may lack a field.
+    pub fn is_optional(&self, name: &str) -> bool {
+        self.schema(name).and_then(|schema| schema.get(OPTIONAL)).is_some_and(|optional| optional == true)
     }
 
     /// Whether an output has no fields but these, by the schema that they are from. Not known of what was read back.

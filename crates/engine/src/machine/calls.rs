@@ -117,10 +117,12 @@ impl State {
         let arguments = match &call.arguments {
             // Not with the parser's words: they are another's, and a replay has to find the same ones (E-18).
             Value::String(text) => {
-                return Some(not_run(
-                    call,
-                    &format!("the arguments are not a JSON object: {}", shorten(text)),
-                ));
+                let twice = crate::json::read(text).err().filter(crate::json::is_duplicate_key);
+                let why = match twice.filter(|_| self.start.edition >= 7) {
+                    Some(twice) => format!("{twice}: {}", shorten(text)),
+                    None => format!("the arguments are not a JSON object: {}", shorten(text)),
+                };
+                return Some(not_run(call, &why));
             }
             arguments => arguments,
         };

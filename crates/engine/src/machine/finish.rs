@@ -26,7 +26,10 @@ pub(crate) struct NodeResult {
 enum Sync {
     Nothing,
     All,
+    /// Those that a tool declares.
     Declared(Outputs),
+    /// The properties of the schema that the result fits.
+    Shaped(Outputs),
 }
 
 impl State {
@@ -68,10 +71,16 @@ impl State {
         }
         // A result of which nothing is declared is not put together only to be looked at.
         let declared = self.may_declare(node, visit).then(|| self.result(node, visit));
-        if let Some(NodeResult { sync: Sync::Declared(outputs), value: Value::Object(object), .. }) =
-            &declared
-        {
-            for name in outputs.names().iter().filter(|name| member(object, name).is_none()) {
+        let declared = declared.as_ref().and_then(|result| match (&result.sync, &result.value) {
+            (Sync::Declared(outputs), Value::Object(object)) => Some((outputs, object)),
+            (Sync::Shaped(outputs), Value::Object(object)) if self.start.edition < 7 => {
+                Some((outputs, object))
+            }
+            _ => None,
+        });
+        if let Some((outputs, object)) = declared {
+            let names = outputs.names().iter().filter(|name| !outputs.is_optional(name));
+            for name in names.filter(|name| member(object, name).is_none()) {
                 let message = format!("the output has no field `{name}`, which it declares");
                 warnings.push(Warning::at("missing-output-field", id, message));
             }
@@ -99,14 +108,16 @@ impl State {
         }
         if let Some(message) = visit.last_text {
             let text = Arc::clone(&self.messages[message].content);
-            let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
+            let shaped = self.start.edition >= 7 && self.leaves(node).any(|leaf| leaf.act.schema().is_some());
+            let shaped = shaped.then(|| self.reply_json(&text).ok()).flatten();
+            let value = shaped.unwrap_or_else(|| self.result_of(&text));
             return NodeResult { text, value, sync: self.schema_sync(node) };
         }
         if let [(tool, output)] = visit.outputs() {
             let declared = self.tool(node, tool).and_then(|t| t.output_params.clone());
             let sync = declared.map_or(Sync::All, Sync::Declared);
             let value = match output.as_ref() {
-                Value::String(text) => json_in(text).unwrap_or_else(|| Value::String(text.clone())),
+                Value::String(text) => self.result_of(text),
                 value => value.clone(),
             };
             return NodeResult { text: tool_text(output).into(), value, sync };
@@ -118,13 +129,26 @@ impl State {
         } else {
             visit.thread.last().map_or_else(|| Arc::from(""), |last| Arc::clone(&self.messages[last].content))
         };
-        let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
+        let value = self.result_of(&text);
         NodeResult { text, value, sync: Sync::Nothing }
+    }
+
+    /// A text as results have it: as JSON if it is an object or an array and nothing else (E-25).
+    fn result_of(&self, text: &str) -> Value {
+        let trimmed = text.trim();
+        let framed = (trimmed.starts_with('{') && trimmed.ends_with('}'))
+            || (trimmed.starts_with('[') && trimmed.ends_with(']'));
+        let read = match (framed, self.start.edition >= 7) {
+            (false, _) => None,
+            (true, true) => crate::json::read(trimmed).ok(),
+            (true, false) => serde_json::from_str(trimmed).ok(),
+        };
+        read.unwrap_or_else(|| Value::String(text.to_owned()))
     }
 
     fn schema_sync(&self, node: NodeRef) -> Sync {
         let schema = self.leaves(node).find_map(|leaf| leaf.act.schema());
-        schema.map_or(Sync::Nothing, |schema| Sync::Declared(schema_properties(schema).into_iter().collect()))
+        schema.map_or(Sync::Nothing, |schema| Sync::Shaped(schema_properties(schema).into_iter().collect()))
     }
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.
@@ -200,7 +224,7 @@ impl State {
         let names: Vec<Arc<str>> = match sync {
             Sync::Nothing => Vec::new(),
             Sync::All => object.keys().map(|key| Arc::from(key.as_str())).collect(),
-            Sync::Declared(outputs) => {
+            Sync::Declared(outputs) | Sync::Shaped(outputs) => {
                 outputs.names().iter().filter(|name| member(object, name).is_some()).cloned().collect()
             }
         };
@@ -211,14 +235,6 @@ impl State {
         }
         names
     }
-}
-
-/// JSON in a text, if the text is an object or an array and nothing else (E-25).
-pub(crate) fn json_in(text: &str) -> Option<Value> {
-    let text = text.trim();
-    let framed =
-        (text.starts_with('{') && text.ends_with('}')) || (text.starts_with('[') && text.ends_with(']'));
-    framed.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// The text of a tool message (E-24).

@@ -101,8 +101,13 @@ impl State {
             if phase.refused().is_none() {
                 return self.ask_model(node, visit, leaf, phase.attempt() + 1);
             }
+            let begins = if self.start.edition < 7 || reply.text.trim().is_empty() {
+                String::new()
+            } else {
+                format!("; the reply begins {}", crate::json::beginning(&reply.text))
+            };
             let message = format!(
-                "the reply does not fit the node's output_schema, also when asked again: {error}{}",
+                "the reply does not fit the node's output_schema, also when asked again: {error}{begins}{}",
                 also(reply)
             );
             let cause = serde_json::json!({ "reply": reply.text });
@@ -146,13 +151,21 @@ impl State {
         if calls && reply.text.trim().is_empty() {
             return Some(Refusal::Violates("it calls tools, and there are none to call".to_owned()));
         }
-        match crate::json::read(&reply.text) {
+        match self.reply_json(&reply.text) {
             Ok(value) => {
                 let (owner, steps) = (self.schema_owner(node, leaf), self.start.limits.schema_steps);
                 self.checks.refusal(owner, &schema.schema, &value, steps)
             }
             Err(error) => Some(Refusal::Violates(format!("it is not JSON: {error}"))),
         }
+    }
+
+    /// The JSON that a reply is, or why it is none (E-33).
+    pub(crate) fn reply_json(&self, text: &str) -> Result<serde_json::Value, String> {
+        if self.start.edition < 7 {
+            return crate::json::read(text).map_err(|error| error.to_string());
+        }
+        crate::json::reply(text)
     }
 
     /// Whether the leaf asks a question of which only the answer counts: it says so, or is on a scratch thread and without tools.

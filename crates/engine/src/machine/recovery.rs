@@ -133,11 +133,15 @@ impl State {
 
     /// The model's last reply on the scratch thread, if it is a JSON object.
     pub(crate) fn last_reply(&self, visit: &Visit) -> Option<Map<String, Value>> {
-        let reply = visit.recovery()?.reply?;
-        match crate::json::read(&self.messages[reply].content) {
+        match self.reply_json(self.last_reply_text(visit)?) {
             Ok(Value::Object(reply)) => Some(reply),
             _ => None,
         }
+    }
+
+    /// The model's last reply on the scratch thread.
+    pub(crate) fn last_reply_text(&self, visit: &Visit) -> Option<&str> {
+        Some(&self.messages[visit.recovery()?.reply?].content)
     }
 
     /// A fault was caught: it stays the node's until a call succeeds. One of the recovery itself is kept apart.

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::state::State;
 use super::view::RuntimeValue;
 use crate::fault::Warning;
-use crate::graph::Act;
+use crate::graph::{Act, Leaf};
 use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{paths, reads};
 use crate::template::{Layers, Path, Root, Seg, StepView, classify, member, normalized};
@@ -29,6 +29,9 @@ impl Layers for Scope<'_> {
         let frame = self.state.of(at);
         match frame.done(step) {
             _ if frame.flow.is_none() && step >= at.node => StepView::NotRun,
+            done if self.is_own_variable(at, step) && done.is_none_or(|done| done.fault.is_none()) => {
+                self.runtime(id).or_else(|| self.initial(id)).map_or(StepView::NotRun, StepView::Output)
+            }
             Some(done) if done.skipped => StepView::NotRun,
             Some(done) if done.fault.is_none() => StepView::Output(&done.output),
             Some(done) => StepView::Failed(&done.output),
@@ -87,6 +90,14 @@ impl<'a> Scope<'a> {
     fn around(&self) -> impl Iterator<Item = NodeRef> + use<'a> {
         let state = self.state;
         std::iter::successors(Some(self.at), move |at| state.of(*at).opened_by.map(|(node, _)| node))
+    }
+
+    /// Whether a node of the frame around `at` sets the variable of its own id: that is what its name means (D-07).
+    fn is_own_variable(&self, at: NodeRef, node: NodeIx) -> bool {
+        let def = &self.state.of(at).graph.nodes[node];
+        let sets =
+            |leaf: &Leaf| matches!(&leaf.act, Act::Set(name, _) | Act::Compute(name, _) if *name == def.id);
+        self.state.start.edition >= 7 && def.passes && def.body.leaves.values().any(sets)
     }
 
     /// The step of that id, and who of those around sees it. Names of inner frames hide steps of outer ones.

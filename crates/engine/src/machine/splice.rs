@@ -56,9 +56,7 @@ impl State {
         visit: &Visit,
         context: &Map<String, Value>,
     ) -> Result<Value, Fault> {
-        let mut reply = self
-            .last_reply(visit)
-            .ok_or_else(|| unfit("the reply is not one JSON object {\"steps\": […]} and nothing else"))?;
+        let mut reply = self.last_reply(visit).ok_or_else(|| self.no_steps(visit))?;
         let Some(steps @ Value::Array(_)) = reply.remove("steps") else {
             return Err(unfit("the reply has no list `steps`"));
         };
@@ -76,6 +74,18 @@ impl State {
         });
         args.insert("earlier".into(), earlier.collect());
         Ok(Value::Object(args))
+    }
+
+    /// The fault of a reply that is no list of steps.
+    fn no_steps(&self, visit: &Visit) -> Fault {
+        let mut message = "the reply is not one JSON object {\"steps\": […]} and nothing else".to_owned();
+        if let Some(reply) = self.last_reply_text(visit).filter(|_| self.start.edition >= 7) {
+            if let Err(error) = self.reply_json(reply) {
+                message = format!("{message}: {error}");
+            }
+            message = format!("{message}; it begins {}", crate::json::beginning(reply));
+        }
+        unfit(&message)
     }
 
     /// What is wrong with a compiler's output: its own diagnostics, or nodes that do not fit behind those before `node`.

@@ -23,12 +23,18 @@ pub(super) const MODEL: Shape = Shape {
         "api_key_env",
         "base_url",
         "context_tokens",
+        "extra",
         "max_parallel",
+        "max_tokens",
         "model",
         "price",
         "provider",
         "requests_per_minute",
+        "seed",
+        "stop",
+        "temperature",
         "tokens_per_minute",
+        "top_p",
     ],
 };
 pub(super) const PRICE: Shape =
@@ -185,6 +191,7 @@ impl Reader<'_> {
                 tokens_per_minute: self.count_from(1, &fields, "tokens_per_minute", "C-14"),
                 max_parallel: self.count_from(1, &fields, "max_parallel", "C-14"),
             },
+            settings: self.model_settings(&fields),
             withheld: false,
         })
     }

@@ -6,7 +6,7 @@ use crate::places::Files;
 use selvedge_dialects::agent::Settings;
 use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, DocumentLimits};
-use selvedge_engine::Budget;
+use selvedge_engine::{Budget, ModelSettings};
 use selvedge_models::{CallLimits, Pace, Price, Provider};
 use selvedge_store::RunStatus;
 use selvedge_tools::mcp::McpServer;
@@ -34,6 +34,8 @@ pub struct ModelConfig {
     pub price: Option<Price>,
     /// `requests_per_minute`, `tokens_per_minute` and `max_parallel`.
     pub pace: Pace,
+    /// Settings of its calls where documents say nothing else (P-28).
+    pub settings: ModelSettings,
     /// Whether nothing is to be sent there, as nobody trusts who says so (C-20).
     pub withheld: bool,
 }

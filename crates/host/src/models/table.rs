@@ -4,8 +4,8 @@ use super::{keys, ollama};
 use crate::config::{Config, ModelConfig};
 use crate::environment::Environment;
 use crate::options::{EVERY_ROLE, RunOptions};
-use selvedge_engine::Graph;
 use selvedge_engine::graph::Act;
+use selvedge_engine::{Graph, ModelSettings};
 use selvedge_models::router::{DEFAULT_ROLE, ROLES};
 use selvedge_models::{Pace, Price, Provider};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,7 @@ pub(super) struct Spec {
     pub(super) context_tokens: Option<u64>,
     pub(super) price: Option<Price>,
     pub(super) pace: Pace,
+    pub(super) settings: ModelSettings,
     /// Whether nothing is to be sent to it, as nobody trusts who configures it (C-20).
     pub(super) withheld: bool,
 }
@@ -50,6 +51,7 @@ impl Spec {
             context_tokens: model.context_tokens,
             price: model.price,
             pace: model.pace,
+            settings: model.settings.clone(),
             withheld: model.withheld,
         }
     }
@@ -73,6 +75,7 @@ impl Spec {
             context_tokens: None,
             price: None,
             pace: Pace::default(),
+            settings: ModelSettings::default(),
             withheld: false,
         }
     }

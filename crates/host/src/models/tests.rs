@@ -12,6 +12,7 @@ pub(super) fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
             pace: selvedge_models::Pace::default(),
             withheld: false,
             price: None,
+            settings: ModelSettings::default(),
         };
         ((*name).to_owned(), model)
     };

@@ -2,8 +2,8 @@
 
 use super::schema::ReplyTool;
 use crate::protocol::{
-    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, arguments_of, count, finished,
-    is_unread, parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, arguments_in_body, arguments_of, count,
+    finished, is_unread, parse,
 };
 use crate::stop::cut_by;
 use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
@@ -56,7 +56,7 @@ struct Content {
     id: Option<String>,
     #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments_in_body")]
     input: Option<Value>,
 }
 

@@ -1,7 +1,8 @@
 //! Putting a reply together from the chunks of `streamGenerateContent`. No I/O here.
 
 use crate::protocol::{
-    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, count, finished, is_unread, parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, arguments_in_body, count, finished,
+    is_unread, parse,
 };
 use crate::stop::is_withheld;
 use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
@@ -67,7 +68,7 @@ struct Call {
     id: Option<String>,
     #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments_in_body")]
     args: Option<Value>,
 }
 

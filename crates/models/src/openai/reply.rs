@@ -2,8 +2,8 @@
 
 use super::FUNCTION_MESSAGES;
 use crate::protocol::{
-    Assembler, ByteBudget, Phase, Refusal, ReplyError, WireQuirks, arguments_in, arguments_of, count,
-    finished, is_unread, parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, WireQuirks, arguments_in, arguments_in_body,
+    arguments_of, count, finished, is_unread, parse,
 };
 use crate::stop::cut_by;
 use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall, Unread};
@@ -81,7 +81,7 @@ struct CallPart {
 struct FunctionPart {
     #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments_in_body")]
     arguments: Option<Value>,
 }
 

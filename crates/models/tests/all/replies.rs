@@ -84,6 +84,20 @@ async fn one_body_instead_of_a_stream() {
     assert_eq!(model(&server).call(request(vec![]), context()).await.unwrap().text, "Grüße, \u{1F980} Welt");
 }
 
+/// E-10: nobody knows which of the two is meant, so the arguments stay text, in whatever form they came.
+#[tokio::test]
+async fn e10_a_key_that_stands_twice_keeps_arguments_a_text() {
+    let twice = r#"{"x": {"k": 1, "k": 2}}"#;
+    for arguments in [Value::from(twice).to_string(), twice.to_owned()] {
+        let body = format!(
+            r#"{{"choices": [{{"index": 0, "finish_reason": "tool_calls", "message": {{"role": "assistant", "tool_calls": [
+                {{"id": "c1", "type": "function", "function": {{"name": "a", "arguments": {arguments}}}}}]}}}}]}}"#
+        );
+        let reply = ask(json(&body)).await.unwrap();
+        assert_eq!(reply.calls, [call("c1", "a", json!(twice))], "{arguments}");
+    }
+}
+
 fn part(index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: &Value) -> Value {
     let mut part = json!({"type": "function", "function": {"arguments": arguments}});
     if let Some(index) = index {

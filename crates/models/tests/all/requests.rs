@@ -174,6 +174,46 @@ async fn ids_of_calls_are_short_where_an_endpoint_wants_them_so() {
     }
 }
 
+/// P-28: a document's settings go before the configuration's, and the body's own fields are sent as they are.
+#[tokio::test]
+async fn p28_settings_and_fields_of_the_body() {
+    let server = Server::start(vec![stream(OK, 4096), stream(OK, 4096)]).await;
+    let fields = |fields: Value| fields.as_object().cloned().unwrap();
+    let model = model_with(&server, |config| {
+        config.settings = ModelSettings {
+            temperature: Some(0.9),
+            max_tokens: Some(10),
+            stop: vec!["A".to_owned()],
+            body: fields(json!({"reasoning_effort": "low", "top_k": 5})),
+            ..ModelSettings::default()
+        };
+    });
+    let mut asked = request(vec![user("hi")]);
+    asked.settings = ModelSettings {
+        temperature: Some(0.1),
+        body: fields(json!({"top_k": 7, "stream_options": {"more": true}, "max_tokens": 11})),
+        ..ModelSettings::default()
+    };
+    model.call(asked, context()).await.unwrap();
+    model.call(request(vec![user("hi")]), context()).await.unwrap();
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let sent = server.requests();
+    assert_eq!(
+        sent[0].json(),
+        json!({
+            "model": "test-model", "messages": messages, "temperature": 0.1, "max_tokens": 11, "stop": ["A"], "stream": true,
+            "stream_options": {"include_usage": true, "more": true}, "reasoning_effort": "low", "top_k": 7,
+        })
+    );
+    assert_eq!(
+        sent[1].json(),
+        json!({
+            "model": "test-model", "messages": messages, "temperature": 0.9, "max_tokens": 10, "stop": ["A"], "stream": true,
+            "stream_options": {"include_usage": true}, "reasoning_effort": "low", "top_k": 5,
+        })
+    );
+}
+
 #[test]
 fn openai_itself_gets_no_foreign_settings() {
     let extra = [("enable_search".to_owned(), Value::Bool(true))].into_iter().collect();

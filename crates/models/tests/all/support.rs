@@ -267,6 +267,7 @@ pub fn settings() -> ModelSettings {
         seed: Some(-3),
         stop: vec!["END".to_owned()],
         extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
+        ..ModelSettings::default()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::json::{self, Unread};
 use crate::limits::ToolLimits;
 use crate::store::sha256;
 use rmcp::model::{CallToolResult, ServerResult};
+use selvedge_engine::json::Unique;
 use selvedge_engine::{Failure, FaultKind};
 use serde_json::{Map, Value, json};
 
@@ -114,17 +115,17 @@ fn content(blocks: Vec<Value>, nesting: usize) -> Result<Value, Deep> {
     Ok(if described.len() == 1 { described.pop().unwrap_or_default() } else { Value::Array(described) })
 }
 
-/// E-25: text that is a JSON object or array is that. One with an integer that would become another one stays the text
-/// that the server wrote.
+/// E-25: text that is a JSON object or array is that. One with an integer that would become another one, or with a key that stands
+/// twice in an object, stays the text that the server wrote.
 fn parsed(text: String, nesting: usize) -> Result<Value, Deep> {
     let trimmed = text.trim();
     if !trimmed.starts_with(['{', '[']) {
         return Ok(Value::String(text));
     }
     match json::read_exactly(trimmed.as_bytes(), nesting) {
-        Ok(value) => Ok(value),
+        Ok(Unique(value)) => Ok(value),
         Err(Unread::Deep) => Err(Deep),
-        Err(Unread::Large(_) | Unread::Wrong(_)) => Ok(Value::String(text)),
+        Err(Unread::Large(_) | Unread::Twice(_) | Unread::Wrong(_)) => Ok(Value::String(text)),
     }
 }
 

@@ -15,6 +15,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use selvedge_engine::Failure;
+use selvedge_engine::json::Unique;
 use selvedge_http::Secret;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -119,9 +120,7 @@ impl Reader {
                 self.deep(text).or(Some(JsonRpcMessage::Response(response)))
             }
             Ok(JsonRpcMessage::Response(response)) => match changed(&response.result, text) {
-                Some(digits) => {
-                    Some(self.put_aside(&response.id, Err(UnreadableReply::Unread(Unread::Large(digits)))))
-                }
+                Some(unread) => Some(self.put_aside(&response.id, Err(UnreadableReply::Unread(unread)))),
                 None => Some(JsonRpcMessage::Response(response)),
             },
             Ok(message) => Some(message),
@@ -168,6 +167,7 @@ impl Reader {
         let bytes = text.as_bytes();
         let plain = json::depth(bytes) <= USUAL
             && json::large_integer(bytes).is_none()
+            && duplicate_key(bytes).is_none()
             && !lenient::may_have_halves(bytes)
             && !for_itself(bytes);
         if plain && let Some(id) = plainly(bytes) {
@@ -266,7 +266,7 @@ impl Reader {
         let answer = json::read::<Whole>(text, self.nesting.saturating_add(AROUND));
         let answer = answer.map(|whole| ServerResult::CustomResult(CustomResult::new(whole.result)));
         let answer = answer.and_then(|result| match changed(&result, text) {
-            Some(digits) => Err(Unread::Large(digits)),
+            Some(unread) => Err(unread),
             None => Ok(result),
         });
         Some(self.put_aside(&id, answer.map_err(UnreadableReply::Unread)))
@@ -338,14 +338,34 @@ fn key(id: &RequestId) -> String {
     }
 }
 
-/// The integer of a structured output that would become another number; what other answers hold is no output.
-fn changed(result: &ServerResult, text: &[u8]) -> Option<String> {
+/// Why a structured output would become another value: an integer of it, or a key that stands twice. What other answers hold
+/// is no output.
+fn changed(result: &ServerResult, text: &[u8]) -> Option<Unread> {
     let structured = match result {
         ServerResult::CallToolResult(result) => result.structured_content.is_some(),
         ServerResult::CustomResult(result) => result.0.get("structuredContent").is_some(),
         _ => false,
     };
-    if structured { json::large_integer(text) } else { None }
+    let large = || json::large_integer(text).map(Unread::Large);
+    if structured { large().or_else(|| duplicate_key(text)) } else { None }
+}
+
+/// The key that stands twice in an object of a structured output.
+fn duplicate_key(text: &[u8]) -> Option<Unread> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(rename = "result")]
+        _result: Structured,
+    }
+    #[derive(Deserialize)]
+    struct Structured {
+        #[serde(rename = "structuredContent")]
+        _output: Unique,
+    }
+    if !lenient::has(text, b"\"structuredContent\"") {
+        return None;
+    }
+    json::read::<Answer>(text, usize::MAX).err().filter(|unread| matches!(unread, Unread::Twice(_)))
 }
 
 impl UnreadableReply {
@@ -368,6 +388,7 @@ impl UnreadableReply {
             Self::Unread(Unread::Deep) => format!(
                 "more than {nesting} objects and arrays inside each other (`json_nesting` in [limits])"
             ),
+            Self::Unread(Unread::Twice(error)) => error.to_string(),
             Self::Unread(Unread::Wrong(error)) => format!("what is no JSON: {error}"),
             Self::Long(longest) => {
                 format!(

@@ -76,7 +76,10 @@ def failed(e, what=""):
             linecache.cache[given.shown] = (len(given.source), None, lines, given.shown)
         told = traceback.TracebackException(type(e), e, e.__traceback__)
         from_the_tool(told, 20)
-        trace = short("".join(told.format()), 4000)
+        trace = "".join(told.format())
+        for given in Given.all.values():
+            trace = trace.replace(given.copy, given.shown) if given.copy else trace
+        trace = short(trace, 4000)
     except Exception:
         trace = ""
     return Refused("tool_execution_error", what + said(e), traceback=trace, **missing(e))
@@ -94,8 +97,9 @@ def missing(e):
 class Given(importlib.machinery.SourceFileLoader):
     """A module whose source came with the call; tracebacks and `inspect` see it all the same."""
 
-    # What an earlier call of the same version has compiled, and who is told what this one does (server.py).
-    compiled = share = None
+    # What an earlier call of the same version has compiled, who is told what this one does (server.py), and the file that
+    # other processes import.
+    compiled = share = copy = None
     # Those of this process by name: the tool, and the helper modules that its text has in it.
     all = {}
 
@@ -178,10 +182,30 @@ def forking():
         context._default_context._default_context = context._concrete_contexts["fork"]
 
 
+def importable():
+    """Writes the tool and its helper modules where processes that start anew find them (A-33): those of `spawn`, `forkserver` and
+    joblib import what they are given by name."""
+    folder = os.path.join(os.environ.get("TMPDIR") or ".", ".tool-modules")
+    try:
+        os.mkdir(folder, 0o700)
+        for name, given in Given.all.items():
+            if name not in Helpers.pythons:
+                given.copy = os.path.join(folder, name + ".py")
+                with open(given.copy, "wb") as copy:
+                    copy.write(given.source)
+    except OSError:
+        # Who needs it is told by Python that there is no such module.
+        return
+    # Behind packages, and told to those processes with the rest.
+    sys.path.append(folder)
+
+
 def load(file, module, source, shown, new):
     given = Given(module, file, source, shown)
     if MODULE in source:
         helpers(file, source, shown, new)
+    if not new:
+        importable()
     spec = importlib.util.spec_from_file_location(module, file, loader=given)
     tool = importlib.util.module_from_spec(spec)
     sys.modules[module] = tool
@@ -229,23 +253,6 @@ def call(tool, body):
         return result
     except BaseException as e:
         raise failed(e)
-
-
-def plain(value):
-    from pydantic import BaseModel
-
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    raise TypeError("a %s is no JSON value" % type(value).__name__)
-
-
-def encoded(value):
-    try:
-        return json.dumps({"ok": value}, default=plain, allow_nan=False, ensure_ascii=False).encode("utf-8")
-    except BaseException as e:
-        text = "NaN and infinities are no JSON values" if "JSON compliant" in str(e) else said(e)
-        message = "the tool returned something that is not JSON: " + text
-        raise Refused("tool_execution_error", message + " (return a BaseModel or plain JSON values)")
 
 
 def main(patience=None):

@@ -67,7 +67,7 @@ async fn values_that_are_no_json_are_named() {
         ("cycle_dict", "def run(i):\n    a = {}\n    a['a'] = a\n    return a".into()),
         ("cycle_model", format!("{looped}def run(i):\n    a = Loop()\n    a.next = a\n    return a")),
         ("keys", "def run(i):\n    return {(1, 2): 3}".into()),
-        ("bytes_inside", "def run(i):\n    return {'a': [b'x']}".into()),
+        ("bytes_inside", "def run(i):\n    return {'a': [b'\\xff']}".into()),
         ("generator", "def run(i):\n    yield 1".into()),
         ("complex", "def run(i):\n    return 1j".into()),
         (

@@ -197,6 +197,7 @@ fn talk(node: &WorkNode, llm: &Llm) -> Option<Talk> {
         system,
         schema: schema
             .map(|schema| ReplySchema { name: node.id.value.clone(), schema: Value::clone(&schema.value) }),
+        settings: node.settings.lowered(),
         timeout_s,
         ..Infer::default()
     };
@@ -227,6 +228,7 @@ fn context(node: &WorkNode, cut: &Cut) -> Vec<Draft> {
             let model = Infer {
                 model: node.model.as_ref().map(|model| model.value.clone()),
                 only_words: true,
+                settings: node.settings.lowered(),
                 timeout_s: leaves::seconds(node.timeout.as_ref()),
                 ..Infer::default()
             };

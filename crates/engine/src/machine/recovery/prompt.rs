@@ -122,7 +122,7 @@ impl State {
         let messages: Vec<_> = visit.thread.iter().map(|ix| &self.messages[ix]).collect();
         let replies = messages.into_iter().rev().filter(|message| message.role == Role::Assistant);
         let lists = replies.filter_map(|message| {
-            let reply: Value = serde_json::from_str(message.content.trim()).ok()?;
+            let reply = self.reply_json(&message.content).ok()?;
             let names = reply.get("tools")?.as_array()?;
             Some(
                 names

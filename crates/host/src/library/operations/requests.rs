@@ -56,7 +56,7 @@ fn entry(name: &str, request: &Value) -> Value {
         // What is too long to be read is told as far as it goes.
         Some(Value::Object(schema)) if request.to_string().len() <= 4 * TEXT => json!(schema),
         Some(other) => {
-            let read = other.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+            let read = other.as_str().and_then(|text| selvedge_engine::json::read(text).ok());
             let read = read.filter(|read| read.is_object() && read.to_string().len() <= TEXT);
             read.unwrap_or_else(|| value(other, TEXT).into())
         }

@@ -38,6 +38,18 @@ fn deep_answers_are_put_aside() {
     assert!(reader.read(b"[[[").is_empty());
 }
 
+/// A-21: of two values under one key nobody knows which is meant; only those of an output count.
+#[test]
+fn a21_keys_of_outputs_stand_once() {
+    let reader = Reader::new(128, 1 << 20, &[]);
+    reader.read(answer("1", r#"{"n": 1, "n": 2}"#).as_bytes()).pop().expect("a message");
+    let aside = reader.fetch(&RequestId::Number(1));
+    let Some(Err(UnreadableReply::Unread(Unread::Twice(error)))) = aside else { panic!("{aside:?}") };
+    assert!(error.to_string().contains("\"n\" stands twice"), "{error}");
+    let message = reader.read(answer("1", r#"{"n": {"n": 1}}"#).as_bytes()).pop().expect("a message");
+    assert!(matches!(message, JsonRpcMessage::Response(_)), "{message:?}");
+}
+
 /// E-25: an integer of an output stays what it is; those of other answers, and those in texts, are none of an output.
 #[test]
 fn integers_of_outputs_are_not_changed() {

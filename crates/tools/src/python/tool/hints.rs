@@ -63,6 +63,13 @@ impl PythonTool {
                     .to_owned(),
             );
         }
+        if !self.declared(context).network && says("multiprocessing/forkserver.py") {
+            return Some(
+                "the start method `forkserver` of `multiprocessing` listens on a socket, which takes the network: \
+                 `\"network\": True` in __TOOL_META__, and `--allow-network`; `spawn` and `fork` don't"
+                    .to_owned(),
+            );
+        }
         if !self.declared(context).network && NO_NETWORK.iter().any(|sign| says(sign)) {
             return Some(match self.meta.network {
                 true => "in a replay, no tool has the network".to_owned(),

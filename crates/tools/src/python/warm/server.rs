@@ -12,8 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SERVER: &str =
-    concat!(include_str!("../worker.py"), include_str!("sandbox.py"), include_str!("server.py"));
+const SERVER: &str = concat!(
+    include_str!("../worker.py"),
+    include_str!("../output.py"),
+    include_str!("sandbox.py"),
+    include_str!("server.py")
+);
 /// How long an interpreter may take to get warm: as long as it takes to import pydantic on a busy machine.
 const STARTING: Duration = Duration::from_secs(30);
 /// How many modules that can't be imported ahead are found one after the other; then there are none.
