@@ -77,6 +77,7 @@ fn within_fence(text: &str) -> Option<&str> {
     let inner = text.trim_start_matches(mark);
     let fence = text.get(..text.len() - inner.len()).filter(|fence| fence.len() >= 3)?;
     let inner = inner.strip_suffix(fence)?;
+    let inner = inner.trim_start_matches([' ', '\t']);
     Some(inner.trim_start_matches(|c: char| !c.is_whitespace() && !"{[\"".contains(c)))
 }
 

@@ -281,7 +281,7 @@ fn wrong_types_name_the_field_and_the_way_out() {
             r#""output_schema": []"#,
             "/output_schema error[E-33] `output_schema` must be a JSON Schema (an object), not an array",
         ),
-        (r#""seed": 1.5"#, "/seed error[P-10] `seed` must be an integer, not 1.5"),
+        (r#""seed": 1.5"#, "/seed error[P-28] `seed` must be an integer, not 1.5"),
         (r#""node_id": true"#, "/node_id error[P-26] `node_id` must be a string or an integer, not true"),
         (r#""node_id": 1.0"#, "/node_id error[P-26] `node_id` must be a string or an integer, not 1.0"),
         (r#""colour": 1"#, "/colour warning[E-32] a plan node has no field \"colour\""),

@@ -39,6 +39,7 @@ fn d24_a_list_has_names_and_an_object_says_what_their_values_are() {
 fn properties_of_a_schema_stand_alone() {
     let schema = json!({
         "type": "object",
+        "required": ["at", "far"],
         "properties": {"at": {"$ref": "#/$defs/Point"}, "n": {"type": "integer"}, "far": {"$ref": "other.json"}},
         "$defs": {"Point": {"properties": {"x": {"$ref": "#/$defs/X"}}}, "X": {"type": "number"}},
     });
@@ -46,6 +47,8 @@ fn properties_of_a_schema_stand_alone() {
     assert_eq!(names(&outputs), ["at", "n", "far"]);
     assert_eq!(outputs.schema("at"), Some(&json!({"properties": {"x": {"type": "number"}}})));
     assert_eq!(outputs.schema("far"), None, "it may be anything");
+    assert_eq!(outputs.schema("n"), Some(&json!({"type": "integer", "optional": true})));
+    assert!(outputs.is_optional("n") && !outputs.is_optional("at") && !outputs.is_optional("gone"));
     assert_eq!(Outputs::of_schema(&json!({"type": "object"})), None);
     assert_eq!(Outputs::of_schema(&json!({"properties": {}})), Some(Outputs::default()));
 }
