@@ -1,7 +1,7 @@
 //! What can be seen at a place of a workflow: nodes that may have run by then, and values that there may be.
 
 use super::before::{Before, Order, Point};
-use super::doc::{Does, InnerBody, WorkflowDoc};
+use super::doc::{Does, InnerBody, WorkNode, WorkflowDoc};
 use super::links::{Links, Take};
 use super::names::{self, Names, Ran, Supply};
 use super::regions::{Kind, Regions, Vertex};
