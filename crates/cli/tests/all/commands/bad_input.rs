@@ -136,17 +136,19 @@ fn names_are_shown_harmless_and_kept_as_they_are() {
         "\u{202e}live\u{2066}".to_owned(),
         "x".repeat(10_000),
     ];
-    let node = |name: &String| {
-        json!({"node_id": name, "node_type": "llm-first", "node_name": format!("{name}!"),
+    // An id has to be a name (D-09); everything else may be any text.
+    let node = |id: &str, name: &String| {
+        json!({"node_id": id, "node_type": "llm-first", "node_name": format!("{name}!"),
                "thread_id": format!("t {name}"), "task_prompt": "Go"})
     };
-    let mut nodes: Vec<Value> = names.iter().map(node).collect();
+    let ids: Vec<String> = (0..names.len()).map(|at| format!("n{at}")).collect();
+    let mut nodes: Vec<Value> = ids.iter().zip(&names).map(|(id, name)| node(id, name)).collect();
     place.plan("names.json", json!(nodes));
-    let mut last = node(&"\u{1b}[1mlast".to_owned());
+    let mut last = node("last", &"\u{1b}[1mlast".to_owned());
     last["model"] = json!("\u{1b}[1mlast");
     nodes.push(last);
     place.plan("fails.json", json!(nodes));
-    place.write("fails.yaml", "- when: {node: \"\\e[1mlast\"}\n  reply: {error: {status: 400, message: \"\\e[2J\"}}\n- reply: {text: \"\\e[2Jhi\"}\n");
+    place.write("fails.yaml", "- when: {node: last}\n  reply: {error: {status: 400, message: \"\\e[2J\"}}\n- reply: {text: \"\\e[2Jhi\"}\n");
     let run = place.run(&["run", "names.json", "--script", "script.yaml", "-v", "--run-id", "n"]).exits(0);
     let failed = place.run(&["run", "fails.json", "--script", "fails.yaml", "-v", "--run-id", "f"]);
     assert_eq!(failed.code, 1, "{}", failed.stderr.lines().last().unwrap_or_default());
@@ -171,8 +173,8 @@ fn names_are_shown_harmless_and_kept_as_they_are() {
         }
     }
     let shown = place.run(&["show", "n", "--json"]).exits(0).json();
-    for name in &names {
-        assert_eq!(shown["results"][name]["step_name"], format!("{name}!"));
+    for (id, name) in ids.iter().zip(&names) {
+        assert_eq!(shown["results"][id]["step_name"], format!("{name}!"));
         assert!(shown["threads"][format!("t {name}")].is_array());
     }
 }

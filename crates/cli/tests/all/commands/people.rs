@@ -86,7 +86,7 @@ fn the_only_open_ask_needs_no_name() {
     assert!(told.contains("the answer is missing"), "{told}");
     assert_eq!(place.run(&["answer", "@", "yes", "--json"]).exits(0).json()["status"], "completed");
     let told = place.run(&["answer", "@", "yes"]).exits(2).stderr;
-    assert!(told.contains("run r has no open ask") && told.contains("selvedge show r"), "{told}");
+    assert!(told.contains("was answered") && told.contains("selvedge show r"), "{told}");
 }
 
 /// A plan whose two nodes ask at the same time.
