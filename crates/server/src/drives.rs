@@ -215,7 +215,7 @@ impl Drives {
         }
     }
 
-    /// Continues runs that wait and that no process drives, once a timer of them is due (E-37): the index says which, so that no run is
+    /// Continues runs that wait and that no process drives, once a timer of them is due (S-12, E-37): the index says which, so that no run is
     /// looked at before.
     pub(crate) async fn fire_timers(self: Arc<Self>) {
         // Runs that could not be continued, each with the time of its timer: they are tried once.
