@@ -113,16 +113,19 @@ impl Timeline {
 
     /// Counts what a call has used with who was asked.
     fn count(&mut self, effect: &EffectId, outcome: &Outcome) {
-        if !outcome.is_sent() {
-            return;
-        }
-        let tokens = outcome.tokens().copied().unwrap_or_default();
+        let tokens = outcome.tokens().copied();
         let role = match self.act(effect) {
-            Some(Act::Call(call)) if tokens.input + tokens.output == 0 && is_operation(&call.tool) => return,
+            Some(Act::Infer(infer)) if outcome.is_sent() => infer.model.clone(),
+            _ if tokens.is_none() => return,
+            Some(Act::Call(call))
+                if tokens.is_some_and(|used| used.input + used.output == 0) && is_operation(&call.tool) =>
+            {
+                return;
+            }
             Some(Act::Call(call)) => Some(call.tool.strip_prefix(INTERNAL).unwrap_or(&call.tool).into()),
-            Some(Act::Infer(infer)) => infer.model.clone(),
             _ => None,
         };
+        let tokens = tokens.unwrap_or_default();
         let spent = Spent { calls: 1, tokens };
         self.roles.entry(role.unwrap_or_else(|| BASIC.into())).or_default().add(&spent);
     }

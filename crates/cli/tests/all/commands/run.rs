@@ -122,13 +122,11 @@ fn a_wrong_document_is_exit_2_even_without_a_model() {
 #[test]
 fn inputs_are_checked_before_anything_runs() {
     let place = Place::new();
-    let plan = json!({"task": "About {{topic}}", "inputs": {"topic": {"type": "string"}}, "nodes": []});
+    let plan = json!({"task": "About {{topic}}", "inputs": {"topic": {"type": "string"}, "n": {"type": "integer", "default": 1}}, "nodes": []});
     place.write("plan.json", &plan.to_string());
     assert_eq!(place.run(&["run", "plan.json", "--json"]).exits(2).error()["rule"], "P-23");
-    assert_eq!(
-        place.run(&["run", "plan.json", "--input", "topic=3", "--json"]).exits(2).error()["rule"],
-        "P-23"
-    );
+    let wrong = ["run", "plan.json", "--input", "topic=bees", "--input", "n=many", "--json"];
+    assert_eq!(place.run(&wrong).exits(2).error()["rule"], "P-23");
     let run = place.run(&["run", "plan.json", "--input", "topic=bees", "--json"]).exits(0).json();
     assert_eq!(run["threads"]["main"][0]["content"], "About bees");
     assert_eq!(run["output"], Value::Null);

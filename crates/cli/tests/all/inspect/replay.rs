@@ -69,7 +69,8 @@ fn retries_and_new_caps_replay() {
         "s.yaml",
         "- when: {nth: 1}\n  reply: {error: {status: 503, message: busy}}\n- reply: {text: fine}\n",
     );
-    let args = ["run", "p.json", "--script", "s.yaml", "--run-id", "r", "--budget", "calls=1", "--json"];
+    // The attempt that failed is a call as well (E-20).
+    let args = ["run", "p.json", "--script", "s.yaml", "--run-id", "r", "--budget", "calls=2", "--json"];
     assert_eq!(place.run(&args).exits(1).json()["fault"]["kind"], "budget_exceeded");
     replays(&place, "r");
     place.run(&["resume", "r", "--budget", "calls=9"]).exits(0);
