@@ -167,8 +167,9 @@ fn drawings_stay_linear() {
 #[test]
 fn labels_are_neither_empty_nor_endless() {
     let long = "x".repeat(500);
-    let node = |thread: &str| says(thread, json!({"node_name": " ", "node_id": thread, "thread_id": thread}));
-    let drawing = drawing(Value::from(vec![node("  "), node(&long)]));
+    let node =
+        |id: &str, thread: &str| says(id, json!({"node_name": " ", "node_id": id, "thread_id": thread}));
+    let drawing = drawing(Value::from(vec![node("a", "  "), node(&long, &long)]));
     for text in [mermaid::draw(&drawing), dot::draw(&drawing)] {
         assert!(!text.contains("[\"\"]") && !text.contains("(\"\")"), "{text}");
         assert!(text.lines().all(|line| line.len() < 200), "{text}");
@@ -180,8 +181,9 @@ fn labels_are_neither_empty_nor_endless() {
 fn names_are_escaped() {
     let wild = "a\"b]] --> c; #quot; %%{init}%% <b> & \\ | `x` :::y\n末端 end \u{202e}🎉";
     let plan = json!({"task": "t", "name": wild, "nodes": [
-        says(wild, json!({"node_name": wild, "node_id": "1. x", "data_out": true, "data_out_description": wild})),
-        says("- a", json!({"node_name": "1. a", "node_id": "- a"})),
+        says(wild, json!({"node_name": wild, "node_id": "x", "data_out": true, "data_out_description": wild})),
+        says("b", json!({"node_name": "1. a", "node_id": "b"})),
+        says("c", json!({"node_name": "- c", "node_id": "c"})),
     ]});
     let drawing = Drawing::new(&graph(&plan));
     let mermaid = mermaid::draw(&drawing);
@@ -192,7 +194,7 @@ fn names_are_escaped() {
         assert_eq!(line.matches('"').count() % 2, 0, "{line}");
     }
     assert!(mermaid.contains("末端 end") && mermaid.contains("🎉"), "{mermaid}");
-    assert!(mermaid.contains("\"1#46; x<br/>") && mermaid.contains("\"#45; a<br/>1#46; a"), "{mermaid}");
+    assert!(mermaid.contains("b<br/>1#46; a") && mermaid.contains("c<br/>#45; c"), "{mermaid}");
     let dot = dot::draw(&drawing);
     assert!(dot.contains(r#"a\"b]] --> c; #quot; %%{init}%% <b> &amp; \\ | `x`"#), "{dot}");
 }
