@@ -132,9 +132,9 @@ fn node(rng: &mut Rng, at: usize, tools: &[SimTool], flavour: Flavour) -> SimNod
 
 fn id(rng: &mut Rng, at: usize) -> String {
     match rng.below(30) {
-        0 => format!("odd/{at}"),
-        1 => format!("odd%2F{}", at.saturating_sub(1)),
-        2 => format!("tilde~{at}"),
+        0 => format!("节点{at}"),
+        1 => format!("_a-{at}"),
+        2 => format!("नाम_{at}"),
         3..=7 => format!("{}", at + 1),
         _ => format!("n{}", at + 1),
     }

@@ -84,10 +84,12 @@ impl<'s> Scope<'s> {
         let Some((region, vertex)) = self.regions.place.get(node).copied().flatten() else {
             return Seen::Value;
         };
-        if self.doc.nodes.get(node).is_some_and(WorkNode::sets_its_id) {
+        let here = self.outwards(at).find(|at| at.region == region);
+        let is_variable = self.doc.nodes.get(node).is_some_and(WorkNode::sets_its_id);
+        if is_variable && (here.is_some() || matches!(self.supply(name, at, false), Supply::Known)) {
             return Seen::Value;
         }
-        let Some(here) = self.outwards(at).find(|at| at.region == region) else { return Seen::Outside };
+        let Some(here) = here else { return Seen::Outside };
         let (Some(order), Some(found)) =
             (self.order(region), self.regions.all.get(region).and_then(|region| region.vertices.get(vertex)))
         else {

@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The program of a worker. `output.py` writes outputs as JSON.
 const WORKER: &str = concat!(include_str!("worker.py"), include_str!("output.py"), include_str!("once.py"));
 /// How an interpreter is started: by itself, without the user's settings; the program follows.
 pub(super) const FLAGS: [&str; 5] = ["-I", "-B", "-X", "utf8", "-c"];

@@ -63,6 +63,7 @@ impl PythonTool {
                     .to_owned(),
             );
         }
+        // A-33: processes that start anew.
         if !self.declared(context).network && says("multiprocessing/forkserver.py") {
             return Some(
                 "the start method `forkserver` of `multiprocessing` listens on a socket, which takes the network: \
