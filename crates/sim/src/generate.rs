@@ -265,11 +265,17 @@ pub fn tidy(mut plan: SimPlan) -> SimPlan {
     for (at, node) in plan.nodes.iter_mut().enumerate() {
         node.prompt.iter_mut().for_each(|text| context.tidy(at, text));
         node.out.iter_mut().for_each(|out| context.tidy(at, &mut out.description));
-        for (_, arg) in node.initial.iter_mut().flat_map(|initial| &mut initial.args) {
+        for (name, arg) in node.initial.iter_mut().flat_map(|initial| &mut initial.args) {
             match arg {
                 Arg::Json(_) => {}
                 Arg::Text(text) => context.tidy(at, text),
                 Arg::List(texts) => texts.iter_mut().for_each(|text| context.tidy(at, text)),
+            }
+            // A text that a strict tool can only refuse is an error of the document (D-15).
+            if name == "a"
+                && matches!(arg, Arg::Text(text) if text.iter().all(|part| matches!(part, Part::Text(_))))
+            {
+                *arg = Arg::Json(0.into());
             }
         }
         context.supply(node, &plan.tools);
