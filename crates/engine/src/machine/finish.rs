@@ -107,8 +107,12 @@ impl State {
             return NodeResult { text, value, sync: self.schema_sync(node) };
         }
         if let Some(message) = visit.last_text {
-            let text = Arc::clone(&self.messages[message].content);
-            let shaped = self.start.edition >= 7 && self.leaves(node).any(|leaf| leaf.act.schema().is_some());
+            let said = &self.messages[message];
+            let text = Arc::clone(&said.content);
+            // A text beside calls is not held to the schema (E-33).
+            let shaped = self.start.edition >= 7
+                && said.tool_calls.is_empty()
+                && self.leaves(node).any(|leaf| leaf.act.schema().is_some());
             let shaped = shaped.then(|| self.reply_json(&text).ok()).flatten();
             let value = shaped.unwrap_or_else(|| self.result_of(&text));
             return NodeResult { text, value, sync: self.schema_sync(node) };
