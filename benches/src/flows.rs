@@ -151,7 +151,9 @@ fn processes() -> std::result::Result<usize, String> {
         }
         // One that ends meanwhile is none.
         let Ok(line) = std::fs::read_to_string(entry.path().join("cmdline")) else { continue };
-        programs += usize::from(line.ends_with(&ends));
+        // A supervisor has the program in its arguments as well.
+        let is_program = line.split('\0').next().is_some_and(|program| program.ends_with("sleep"));
+        programs += usize::from(is_program && line.ends_with(&ends));
     }
     Ok(programs)
 }

@@ -50,7 +50,8 @@ pub(super) fn supervise(args: &[OsString]) -> io::Result<u8> {
     };
     // From here on only SIGKILL ends this process before its work is done. The program would have inherited that.
     let blocked = SigSet::all().thread_block();
-    started.write_all(&program.cast_signed().to_ne_bytes())?;
+    // The caller may have dropped the call meanwhile. The program is then ended like any other.
+    let is_awaited = started.write_all(&program.cast_signed().to_ne_bytes()).is_ok();
     drop(started);
     // The program's streams and what else it inherits are its own: their ends are to be seen when it closes them.
     close_all_but(&life);
@@ -61,7 +62,7 @@ pub(super) fn supervise(args: &[OsString]) -> io::Result<u8> {
             sleep(PAUSE);
         }
     });
-    if watches.is_err() || blocked.is_err() {
+    if !is_awaited || watches.is_err() || blocked.is_err() {
         kill_children();
     }
     let status = ended(program)?;
