@@ -99,16 +99,29 @@ fn end_children() {
 
 /// Kills the children of this process. None of their numbers can be another's: only this process waits for them.
 fn kill_children() {
-    let own = getpid().as_raw_nonzero().get();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    for process in processes {
-        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if parent_of(pid) == Some(own)
-            && let Some(pid) = Pid::from_raw(pid)
-        {
+    for pid in children().unwrap_or_else(found_children) {
+        if let Some(pid) = Pid::from_raw(pid) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+/// The children of this process as the kernel lists them, or `None` if it keeps no such list. One that comes meanwhile may be missing.
+fn children() -> Option<Vec<i32>> {
+    let mut all = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task").ok()?.filter_map(Result::ok) {
+        let listed = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        all.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(all)
+}
+
+/// The children of this process, by the parent of every process.
+fn found_children() -> Vec<i32> {
+    let own = getpid().as_raw_nonzero().get();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(own)).collect()
 }
 
 /// The parent of a process.
