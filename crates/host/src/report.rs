@@ -203,11 +203,10 @@ fn metadata(initial: &Map<String, Value>, view: View<'_>) -> Value {
     let live: Map<String, Value> = live.collect();
     let runtime = known.iter().map(|(name, known)| (name.to_string(), known.value.clone()));
     let runtime: Map<String, Value> = runtime.collect();
-    let mut layers = json!({"initial": initial, "runtime": runtime});
-    if !live.is_empty() {
-        layers["live"] = live.into();
+    if live.is_empty() {
+        return json!({"initial": initial, "runtime": runtime});
     }
-    layers
+    json!({"initial": initial, "runtime": runtime, "live": live})
 }
 
 /// Tools that a resume or a fork took in a version other than the one the run began with (P-21).

@@ -183,7 +183,9 @@ impl<'c> Compiler<'c> {
         if let Some(retry) = &asked.node.retry {
             let retry = leaves::retry(Some(retry));
             for at in first..self.graphs.len() {
-                leaves::inherit_retry(Arc::make_mut(&mut self.graphs[GraphIx::new(at)]), retry);
+                if let Some(graph) = self.graphs.get_mut(GraphIx::new(at)) {
+                    leaves::inherit_retry(Arc::make_mut(graph), retry);
+                }
             }
             leaves::inherit_retry(&mut graph, retry);
         }

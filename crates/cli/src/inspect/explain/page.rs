@@ -180,7 +180,7 @@ fn ladder(page: &mut Page, explained: &Explained<'_>, found: &Subject) {
     let (node, since) = (width(&|rung| cell(rung).0), width(&|rung| cell(rung).1));
     for rung in shown {
         let (id, at) = cell(rung);
-        let label = format!("{}  {}  {:<7}  ", pad(&id, node), format!("{at:>since$}"), rung.what.word());
+        let label = format!("{}  {at:>since$}  {:<7}  ", pad(&id, node), rung.what.word());
         page.labelled(&label, style(&rung.what), label.width(), &rung.what.told(), TOLD);
     }
     if rungs.len() > ROWS {

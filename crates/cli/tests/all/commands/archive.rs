@@ -185,7 +185,7 @@ fn an_archive_that_was_cut_or_changed_leaves_nothing() {
         more[at] = b'x';
         std::fs::write(place.work().join("more.tar"), &more).unwrap();
         refused(&place, "more.tar", "archive-damaged", "something follows its end");
-        std::fs::write(place.work().join("more.tar"), &[&bytes[..], name.as_bytes()].concat()).unwrap();
+        std::fs::write(place.work().join("more.tar"), [&bytes[..], name.as_bytes()].concat()).unwrap();
         refused(&place, "more.tar", "archive-damaged", "something follows its end");
     }
     let at = bytes.windows(5).rposition(|window| window == b"first").unwrap();

@@ -53,7 +53,7 @@ impl State {
             return None;
         }
         let site = self.site(node);
-        let new: Vec<Key> = elements.iter().map(|element| digest(element)).collect();
+        let new: Vec<Key> = elements.iter().map(digest).collect();
         let old = self.reuse.elements(&site);
         let slots = old.map(|old| match_elements(old, &new));
         let is_moved = |slots: &Vec<u32>| slots.iter().enumerate().any(|(at, slot)| *slot as usize != at);
