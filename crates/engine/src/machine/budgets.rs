@@ -92,7 +92,7 @@ impl State {
                 None => "the run".to_owned(),
             };
             let message = format!(
-                "{whose} has used {used} {what} of its budget of {cap}, {over} too many: replies were larger than what                  was reserved for them (`max_tokens` limits a reply)"
+                "{whose} has used {used} {what} of its budget of {cap}, {over} too many: replies were larger than what was reserved for them (`max_tokens` limits a reply)"
             );
             Some(Warning { code: OVERSHOT.into(), message, node: place })
         });
